@@ -16,7 +16,7 @@ use std::{
 };
 
 use api::{
-    lease::{LeaseView, Pace, Settled},
+    lease::{LeaseView, Pace, Settled, digest::Told},
     name,
     quota::Quota,
 };
@@ -62,6 +62,8 @@ pub struct News {
     pub turned: BTreeSet<String>,
     /// A CRD of the records is another one, and lacks nothing: the records read differently, and no watch tells of that.
     pub schemas: bool,
+    /// Whether the leader's Lease tells of the Leases of members, if that was heard. Without a Lease in a list it does not.
+    pub tells: Option<bool>,
     /// What the leader takes in of a member, if its Lease was heard to say it.
     pub quota: Option<Quota>,
 }
@@ -171,6 +173,7 @@ impl Leases {
                 self.lose(&lease.name_any(), now, news);
             }
             Change::Reset(leases) => {
+                news.tells = Some(false);
                 let there: BTreeSet<_> = leases.iter().map(ResourceExt::name_any).collect();
                 let lost = self.holders.keys().filter(|name| !there.contains(*name)).cloned();
                 for name in lost.collect::<Vec<_>>() {
@@ -248,18 +251,26 @@ impl Leases {
     }
 
     /// What was listed is as the CRDs were when the Lease was first heard, and what was said then. A leader that says nothing knows
-    /// nothing yet, or is an older one.
-    fn hear_leader(&mut self, lease: &LeaseView, news: &mut News) {
+    /// nothing yet, or is an older one. What it tells of others.
+    fn hear_leader(&mut self, lease: &LeaseView, news: &mut News) -> Told {
         if lease.name_any() != name::LEADER_LEASE {
-            return;
+            return Told::Nothing;
         }
+        let told = lease.told();
+        news.tells = match &told {
+            Told::Nothing => Some(false),
+            // A leader that has just started knows in a moment.
+            Told::NotYet => None,
+            Told::Leases(_) => Some(true),
+        };
         news.quota = lease.quota();
         let now = lease.schemas().map(str::to_owned);
         if now.is_none() && self.schemas.is_some() {
-            return;
+            return told;
         }
         let before = self.schemas.replace(now.clone());
         news.schemas |= before.is_some_and(|before| before != now);
+        told
     }
 }
 

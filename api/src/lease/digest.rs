@@ -2,7 +2,7 @@
 //! a JSON object of what the Leases say, by cluster ID. Members watch that one Lease in place of each other's: of 500 Leases each
 //! would hear 50 renewals a second, and the API server would send 25,000.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -122,7 +122,7 @@ impl Digest {
 
     /// Only these are there. Whether one is gone, or one of them is to be told at once.
     pub fn reset(&mut self, leases: &[LeaseView]) -> bool {
-        let there: Vec<_> = leases.iter().filter_map(cluster).collect();
+        let there: BTreeSet<_> = leases.iter().filter_map(cluster).collect();
         let before = self.by_cluster.len();
         self.by_cluster.retain(|cluster, _| there.contains(cluster));
         let is_gone = self.by_cluster.len() < before;

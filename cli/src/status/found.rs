@@ -111,9 +111,9 @@ pub(super) struct Offloading {
     /// Twins of Namespaces whose NamespaceOffloading vanished.
     pub(super) vanished: Vanished,
     /// Namespaces of other clusters that have a twin here: ID of the home, and name here.
-    pub(super) guests: Part<Vec<(String, String)>>,
+    pub(super) twins_here: Part<Vec<(String, String)>>,
     /// Namespaces that have a twin in another cluster: its ID, and name here.
-    pub(super) abroad: Vec<(String, String)>,
+    pub(super) twins_elsewhere: Vec<(String, String)>,
     /// Namespaces of whose Pods the webhook is asked.
     pub(super) placed: Part<Vec<String>>,
     /// When the API server asks the webhook, if it does.

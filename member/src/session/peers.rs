@@ -3,12 +3,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use api::{
-    antrea::Members,
-    lease::{LeaseView, digest::Told},
-    membership::Wire,
-    name,
-};
+use api::{antrea::Members, lease::LeaseView, membership::Wire, name};
 use jiff::Timestamp;
 use kit::{
     objects::Change,
@@ -77,9 +72,7 @@ impl Peers {
             Source { cluster: "leader", kind: "Lease" },
             access.env.metrics.clone(),
             move |change| {
-                if only.as_deref().is_none_or(|only| only == name::LEADER_LEASE) {
-                    peers.hear_leader(&change);
-                }
+                peers.learn_names(&change);
                 let (now, clock) = (Instant::now(), Timestamp::now());
                 let news = access.leases.with(|leases| match &only {
                     Some(name) => leases.change_of(name, change, now, clock),
@@ -105,25 +98,14 @@ impl Peers {
         ));
     }
 
-    /// The leader's Lease names the members that run Antrea's controllers, and tells of the Leases of members. Without it, those that
-    /// were named stay.
-    fn hear_leader(&self, change: &Change<LeaseView>) {
-        let (leases, is_list) = match change {
-            Change::Apply(lease) => (std::slice::from_ref(lease), false),
-            Change::Reset(leases) => (leases.as_slice(), true),
-            Change::Remove(_) => (&[][..], false),
+    /// The leader's Lease names the members that run Antrea's controllers. Without it, those that were named stay.
+    fn learn_names(&self, change: &Change<LeaseView>) {
+        let leases = match change {
+            Change::Apply(lease) => std::slice::from_ref(lease),
+            Change::Reset(leases) => leases.as_slice(),
+            Change::Remove(_) => &[],
         };
         let leader = leases.iter().find(|lease| lease.name_any() == name::LEADER_LEASE);
-        let hearing = match leader.map(LeaseView::told) {
-            Some(Told::Leases(_)) => Some(Hearing::ByLeader),
-            Some(Told::Nothing) => Some(Hearing::Directly),
-            // A leader that has just started knows in a moment.
-            Some(Told::NotYet) => None,
-            None => is_list.then_some(Hearing::Directly),
-        };
-        if hearing.is_some() {
-            self.hearing.send_if_modified(|before| std::mem::replace(before, hearing) != hearing);
-        }
         if let Some(now) = leader.and_then(LeaseView::antrea_members) {
             self.named.send_if_modified(|before| std::mem::replace(before, now.clone()) != now);
         }
@@ -131,6 +113,11 @@ impl Peers {
 
     /// Leases were renewed, or are gone: the members that the ClusterSet reports may have changed.
     fn tell(&self, access: &Access, table: &Table, news: &News) {
+        // After the table of Leases knows: features may begin with it.
+        if let Some(tells) = news.tells {
+            let hearing = Some(if tells { Hearing::ByLeader } else { Hearing::Directly });
+            self.hearing.send_if_modified(|before| std::mem::replace(before, hearing) != hearing);
+        }
         access.changed.notify_one();
         table.hear(news);
         if news.schemas {

@@ -1,6 +1,10 @@
 use std::time::Duration;
 
-use api::{label, lease::digest::Digest, name};
+use api::{
+    label,
+    lease::digest::{self, Digest},
+    name,
+};
 use serde_json::json;
 
 use super::*;
@@ -246,6 +250,36 @@ fn whom_the_leader_tells_of_is_silent_by_the_leaders_word_alone() {
     west.leader(31, &[("east", 30), ("north", 30)]);
     west.hear(name::LEADER_LEASE, Change::Apply(told(41, &[("east", 30), ("north", 40)])), 100);
     assert_eq!((of(&west.leases, "east"), of(&west.leases, "north")), (Standing::Present, Standing::Present));
+}
+
+#[test]
+fn it_is_known_whether_the_leader_tells_of_others() {
+    let of_leader = |annotation: &str| {
+        let metadata = json!({"name": name::LEADER_LEASE, "annotations": {label::MEMBERS: annotation}});
+        serde_json::from_value::<LeaseView>(
+            json!({"metadata": metadata, "spec": {"renewTime": "2026-01-01T00:00:07Z"}}),
+        )
+        .unwrap()
+    };
+    let not_yet = digest::not_yet("2026-01-01T00:00:07Z".parse().unwrap());
+    for (change, tells) in [
+        (Change::Apply(told(7, &[])), Some(true)),
+        (Change::Apply(of_leader(&not_yet)), None),
+        (Change::Apply(of_leader("an older time")), Some(false)),
+        (Change::Reset(vec![]), Some(false)),
+    ] {
+        let by_name = ByLeader::new().hear(name::LEADER_LEASE, change.clone(), 7).tells;
+        let among_all = hear(&mut leases(), change, Instant::now()).tells;
+        assert_eq!((by_name, among_all), (tells, tells));
+    }
+    let gone = Change::Remove(told(7, &[]));
+    assert_eq!(ByLeader::new().hear(name::LEADER_LEASE, gone, 7).tells, None, "it may come back in a moment");
+    let west = name::member_lease("west");
+    assert_eq!(
+        ByLeader::new().hear(&west, Change::Reset(vec![]), 7).tells,
+        None,
+        "ours tells nothing of that"
+    );
 }
 
 #[test]

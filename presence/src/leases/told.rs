@@ -39,17 +39,18 @@ impl Leases {
         };
         self.time(now, false);
         let Some(view) = leases.into_iter().find(|view| view.name_any() == lease) else {
+            news.tells = (lease == name::LEADER_LEASE && !is_live).then_some(false);
             self.lose(lease, now, &mut news);
             return news;
         };
         self.hear_clock(&view, is_live, now, clock);
-        self.hear_leader(&view, &mut news);
+        let told = self.hear_leader(&view, &mut news);
         let new = if is_live { Standing::Present } else { Standing::Unheard };
         let before = self.holders.get(lease).and_then(|heard| heard.renewed);
         self.hear(&view, now, new, &mut news);
         // What was told already tells nothing of whether they are still there.
-        if view.renew_time() != before
-            && let (name::LEADER_LEASE, Told::Leases(others)) = (lease, view.told())
+        if let Told::Leases(others) = told
+            && view.renew_time() != before
         {
             self.hear_told(others, view.stale(), now, &mut news);
         }

@@ -46,12 +46,12 @@ pub(super) async fn offloading(cluster: &Cluster, us: Option<&str>) -> Result<Op
     let Some(policy) = policy(cluster, true, &offload::policy()).await? else { return Ok(None) };
     let all: Api<NamespaceOffloadingView> = Api::all(cluster.client.clone());
     let offloadings = list(cluster, &all, "namespaceoffloadings".into(), "", |it| it).await?;
-    let abroad = offloadings.iter().flatten().flat_map(abroad).collect();
+    let twins_elsewhere = offloadings.iter().flatten().flat_map(twins_elsewhere).collect();
     let namespaces = offloadings.map(|all| all.into_iter().map(Entry::from).collect());
     let twins = format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID);
     let all: Api<Meta<Namespace>> = Api::all(cluster.client.clone());
     let home = |twin: &Meta<Namespace>| twin.labels().get(label::REMOTE_CLUSTER_ID).cloned();
-    let guests =
+    let twins_here =
         list(cluster, &all, "namespaces".into(), &twins, |it| (home(&it).unwrap_or_default(), it.name_any()))
             .await?;
     let labelled = format!("{}={}", label::SCHEDULING_ENABLED, general::TRUE);
@@ -71,8 +71,8 @@ pub(super) async fn offloading(cluster: &Cluster, us: Option<&str>) -> Result<Op
         peers,
         namespaces,
         vanished,
-        guests,
-        abroad,
+        twins_here,
+        twins_elsewhere,
         placed,
         webhook,
         server,
@@ -80,7 +80,7 @@ pub(super) async fn offloading(cluster: &Cluster, us: Option<&str>) -> Result<Op
 }
 
 /// The clusters where a Namespace has twins, each with its name.
-fn abroad(offloading: &NamespaceOffloadingView) -> Vec<(String, String)> {
+fn twins_elsewhere(offloading: &NamespaceOffloadingView) -> Vec<(String, String)> {
     let namespace = offloading.metadata.namespace.clone().unwrap_or_default();
     let Ok(status) = &offloading.status.0 else { return Vec::new() };
     with_twin(status).into_iter().map(|host| (host.to_owned(), namespace.clone())).collect()

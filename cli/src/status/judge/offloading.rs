@@ -84,7 +84,9 @@ impl Verdict<'_> {
 
     /// Whether Namespaces are offloaded from or to a cluster of which no OffloadPeer says anything: it went with its kind, or somebody deleted it.
     fn unknown_peers(&mut self, found: &Offloading) {
-        let (Ok(peers), Some(guests)) = (&found.peers, self.part(&found.guests, COMMAND)) else { return };
+        let (Ok(peers), Some(twins_here)) = (&found.peers, self.part(&found.twins_here, COMMAND)) else {
+            return;
+        };
         let unknown = |all: &[(String, String)]| {
             let mut by_cluster = BTreeMap::<String, BTreeSet<String>>::new();
             for (cluster, namespace) in all.iter().filter(|(id, _)| peers.iter().all(|peer| peer.name != *id))
@@ -93,7 +95,7 @@ impl Verdict<'_> {
             }
             by_cluster.into_iter().map(|(id, names)| (id, names.into_iter().collect::<Vec<_>>().join(", ")))
         };
-        for (home, names) in unknown(guests) {
+        for (home, names) in unknown(twins_here) {
             self.problem(
                 format!("OffloadPeer {home}"),
                 format!("is not there, and Namespaces of {home} are here ({names}): their Pods run on, and no new one comes"),
@@ -103,7 +105,7 @@ impl Verdict<'_> {
                 ),
             );
         }
-        for (host, names) in unknown(&found.abroad) {
+        for (host, names) in unknown(&found.twins_elsewhere) {
             self.problem(
                 format!("OffloadPeer {host}"),
                 format!("is not there, and Namespaces have twins in {host} ({names}): their Pods there run on, and no new one goes there"),
