@@ -26,7 +26,7 @@ use kube::ResourceExt;
 
 pub(crate) use self::heard::Heard;
 use crate::{
-    ear::Ear,
+    contact::Contact,
     heartbeat::{Announce, Heartbeats},
     skew::Skew,
     standing::Standing,
@@ -37,9 +37,9 @@ pub struct Leases {
     /// By the names of their Leases. A holder whose Lease is gone stays, for what it said before.
     holders: BTreeMap<String, Heard>,
     /// By watches of Leases.
-    watched: Ear,
+    watched: Contact,
     /// What the leader's Lease tells of others, if we do not watch theirs.
-    told: Option<Ear>,
+    told: Option<Contact>,
     /// Members without a Lease, whose heartbeats stand for one.
     heartbeats: Heartbeats,
     /// Our own Lease, which no leader tells us of.
@@ -73,7 +73,7 @@ impl Leases {
     pub fn new(pace: Pace, heartbeats: Heartbeats, restored: bool) -> Self {
         Self {
             holders: BTreeMap::new(),
-            watched: Ear::new(pace.stale()),
+            watched: Contact::new(pace.stale()),
             told: None,
             heartbeats,
             us: None,
@@ -107,14 +107,14 @@ impl Leases {
         self.skew
     }
 
-    /// Whether it is heard how it stands with the members. Our own Lease comes by the same watch, so that it is never quiet for long;
-    /// where the leader tells of the others, it is quiet without him.
+    /// Whether it is heard how it stands with the members. Our own Lease comes by the same watch, so that it is never quiet for long.
+    /// Where the leader tells of the others, they are not heard while the leader is silent.
     pub fn is_heard(&self, now: Instant) -> bool {
         self.others().hears(now)
     }
 
     /// By what the other members are heard.
-    fn others(&self) -> &Ear {
+    fn others(&self) -> &Contact {
         self.told.as_ref().unwrap_or(&self.watched)
     }
 
@@ -231,8 +231,8 @@ impl Leases {
 
     /// It is `now`, and something was heard of those whom the leader tells of (`told`), or of the others.
     fn time(&mut self, now: Instant, told: bool) {
-        let Some(ear) = (if told { self.told.as_mut() } else { Some(&mut self.watched) }) else { return };
-        let deaf = ear.hear(now);
+        let Some(contact) = (if told { self.told.as_mut() } else { Some(&mut self.watched) }) else { return };
+        let deaf = contact.hear(now);
         for heard in self.holders.values_mut().filter(|heard| heard.told == told) {
             let Some((since, stale)) = &mut heard.silence else { continue };
             // Heartbeats come less often than short Leases are renewed.

@@ -6,7 +6,7 @@
 //! | [`lease`] | keeping our own Lease |
 //! | [`kin`] | other processes with our cluster's uid: newer ones, and copies of the cluster |
 //! | [`restore`] | noticing that an API server was restored from a backup |
-//! | [`ear`] | when something was heard, so that silence counts |
+//! | `contact` | when something was heard, so that silence counts |
 //! | [`leases`] | the table of all Leases, into which every change is folded once |
 //! | [`roster`] | which members are there, by that table |
 //! | [`standing`] | how it stands with one of them |
@@ -14,7 +14,7 @@
 //! | [`wire`] | who speaks another version of the wire contract, by that table |
 //! | [`heartbeat`] | members that run Antrea's controllers, whose heartbeats stand for Leases |
 
-mod ear;
+mod contact;
 pub mod heartbeat;
 pub mod kin;
 pub mod lease;

@@ -14,13 +14,13 @@ use kit::objects::Change;
 use kube::ResourceExt;
 
 use super::{Leases, News};
-use crate::{ear::Ear, standing::Standing};
+use crate::{contact::Contact, standing::Standing};
 
 impl Leases {
     /// Where the leader's Lease tells of all others but that of the member `us`.
     pub fn told_by_leader(self, us: &str) -> Self {
-        let ear = Ear::new(self.watched.patience);
-        Self { us: Some(name::member_lease(us)), told: Some(ear), ..self }
+        let contact = Contact::new(self.watched.patience);
+        Self { us: Some(name::member_lease(us)), told: Some(contact), ..self }
     }
 
     /// Takes in what a watch of our own Lease, or of the leader's, told at `now`, `clock` by the wall.
@@ -59,10 +59,10 @@ impl Leases {
 
     /// The leader tells of these Leases.
     fn hear_told(&mut self, leases: Vec<LeaseView>, patience: Duration, now: Instant, news: &mut News) {
-        let Some(ear) = &mut self.told else { return };
-        // Of whom the leader told already when we began, it is not known whether he is there.
-        let new = if ear.last.is_some() { Standing::Present } else { Standing::Unheard };
-        ear.patience = patience;
+        let Some(contact) = &mut self.told else { return };
+        // A member of which the leader told when we began may be there or not.
+        let new = if contact.last.is_some() { Standing::Present } else { Standing::Unheard };
+        contact.patience = patience;
         self.time(now, true);
         let is_another = |name: &String| Some(name) != self.us.as_ref() && !self.heartbeats.stand_for(name);
         let leases: Vec<_> = leases.into_iter().filter(|lease| is_another(&lease.name_any())).collect();

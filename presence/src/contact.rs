@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// By which Leases are heard.
-pub(crate) struct Ear {
-    /// It is deaf after so long without a word.
+/// When Leases were heard: by watches, or by what the leader tells.
+pub(crate) struct Contact {
+    /// After so long without a word nobody is heard.
     pub(crate) patience: Duration,
     /// When anything was heard last.
     pub(crate) last: Option<Instant>,
@@ -12,7 +12,7 @@ pub(crate) struct Ear {
     pub(crate) since: Option<Instant>,
 }
 
-impl Ear {
+impl Contact {
     pub(crate) fn new(patience: Duration) -> Self {
         Self { patience, last: None, since: None }
     }
