@@ -6,10 +6,11 @@ COPY . .
 # Static, so that nothing else has to be in the image; with a target named, which alone keeps the flags from what runs during the
 # build.
 RUN target="$(uname -m)-unknown-linux-gnu" \
-    && RUSTFLAGS="-C target-feature=+crt-static" \
-       cargo build --locked --release --target "$target" --package leader --package member --package webhook \
+    && export RUSTFLAGS="-C target-feature=+crt-static" \
+    && cargo build --locked --profile daemon --target "$target" --package leader --package member \
+    && cargo build --locked --release --target "$target" --package webhook \
     && mkdir --parents --mode 1777 /image/tmp \
-    && cp "target/$target/release/freeport-leader" "target/$target/release/freeport-member" \
+    && cp "target/$target/daemon/freeport-leader" "target/$target/daemon/freeport-member" \
           "target/$target/release/freeport-webhook" /image/
 
 FROM scratch

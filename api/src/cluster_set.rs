@@ -80,7 +80,8 @@ pub struct ClusterSetStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster_statuses: Vec<ClusterStatus>,
     /// `Ready`: whether exports and imports flow. In a member also `ImportsComplete`: whether everything is imported that others
-    /// export, and `ExportsDeclared`: whether everything that is exported has its ServiceExport.
+    /// export, `ExportsDeclared`: whether everything that is exported has its ServiceExport, and `CredentialRenewed`: whether the member
+    /// renews its token for the leader.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<AntreaCondition>,
     /// Generation of the spec this status is about.
@@ -118,6 +119,8 @@ pub const READY: &str = "Ready";
 pub const IMPORTS_COMPLETE: &str = "ImportsComplete";
 /// Condition type of a member's ClusterSet: everything that is exported has its ServiceExport.
 pub const EXPORTS_DECLARED: &str = "ExportsDeclared";
+/// Condition type of a member's ClusterSet: the member renews its token for the leader itself.
+pub const CREDENTIAL_RENEWED: &str = "CredentialRenewed";
 /// Condition type of a cluster in a member's ClusterSet: it leads (Antrea).
 pub const IS_LEADER: &str = "IsLeader";
 

@@ -21,6 +21,7 @@ pub use self::{
     version::SchemaVersion,
 };
 use crate::{
+    about::ClusterProperty,
     announce::MemberClusterAnnounce,
     cluster_claim::ClusterClaim,
     cluster_set::ClusterSet,
@@ -59,6 +60,7 @@ pub fn member() -> Vec<CustomResourceDefinition> {
         ClusterClaim::crd(),
         of_release(ServiceExport::crd()),
         of_release(ServiceImport::crd()),
+        approved(with_beta(ClusterProperty::crd())),
     ]
     .map(plain)
     .into()
@@ -107,10 +109,24 @@ fn throughout(schema: &mut JSONSchemaProps, change: fn(&mut JSONSchemaProps)) {
     }
 }
 
-/// As the release of the MCS API it is of: labelled with its version; serves `v1beta1` beside `v1alpha1` with the same schema, and
-/// stores it.
+/// Annotation without which an API server takes no CRD of a group of Kubernetes' own, and where this one was approved.
+const APPROVED: (&str, &str) =
+    ("api-approved.kubernetes.io", "https://github.com/kubernetes/enhancements/pull/3084");
+
+fn approved(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    let (key, place) = APPROVED;
+    crd.metadata.annotations.get_or_insert_default().insert(key.into(), place.into());
+    crd
+}
+
+/// As the release of the MCS API it is of: labelled with its version.
 fn of_release(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd.metadata.labels.get_or_insert_default().extend(version::labels());
+    with_beta(crd)
+}
+
+/// Serves `v1beta1` beside `v1alpha1` with the same schema, and stores it.
+fn with_beta(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     if let Some(mut beta) = crd.spec.versions.first().cloned() {
         beta.name = "v1beta1".into();
         for alpha in &mut crd.spec.versions {

@@ -36,6 +36,14 @@ pub const WAITING: &str = "multicluster.freeport.dev/waiting";
 /// last, and when that was noticed, with a slash between.
 pub const RESTORED: &str = "multicluster.freeport.dev/restored";
 
+/// Annotation of the same Lease: IDs of the clusters whose endpoints have answered from here, with spaces between. Who takes over, or starts
+/// again, knows by it that their silence is news.
+pub const REACHED: &str = "multicluster.freeport.dev/reached";
+
+/// Annotation of a member's Lease: when it was renewed, and IDs of the clusters that do not renew theirs, as far as it hears, but whose endpoints
+/// take connections from there, with spaces between; empty if there are none. Their records stay.
+pub const ANSWERING: &str = "multicluster.freeport.dev/answering";
+
 /// Annotation of a ServiceImport: uid of the Lease of the leader in whose word nothing was missing of what is here. Only that
 /// hub can know that a cluster without a Lease has left.
 pub const HUB: &str = "multicluster.freeport.dev/hub";
@@ -43,9 +51,17 @@ pub const HUB: &str = "multicluster.freeport.dev/hub";
 /// Before the uid of our own announce, the value of [`HUB`] where a leader of Antrea's leads, which has no Lease.
 pub const HUB_OF_ANTREA: &str = "antrea/";
 
+/// Annotation of a ServiceImport that stays against the leader's word: a hash of what the member's ClusterSet said of what is to go
+/// ([`LET_GO`]) when it was withheld. Empty when it is not withheld any more.
+pub const WITHHELD: &str = "multicluster.freeport.dev/withheld";
+
 /// Annotation of a ServiceImport: which of its labels and annotations are exported ones, as JSON `{"labels": [KEY...],
 /// "annotations": [KEY...]}`. Those go when they are exported no more; others are left alone.
 pub const EXPORTED_METADATA: &str = "multicluster.freeport.dev/exported-metadata";
+
+/// Annotation of an imported EndpointSlice: since when its endpoints are not ready because none of their cluster answers from here, and the
+/// places of those that were not ready anyway, with spaces between.
+pub const DEMOTED: &str = "multicluster.freeport.dev/demoted";
 
 /// With a cluster ID and a dot before it, the node that endpoints of that cluster are hinted for elsewhere: nobody's.
 pub const ELSEWHERE: &str = "elsewhere.multicluster.freeport.dev";
@@ -71,9 +87,26 @@ pub const SCHEMAS: &str = "multicluster.freeport.dev/schemas";
 /// each other.
 pub const QUOTA: &str = "multicluster.freeport.dev/quota";
 
+/// Annotation of a member's ServiceAccount in a Common Area: the ranges of addresses that its endpoints may have, with commas between
+/// ([`ranges`](crate::ranges)). Without it, or with none, any.
+pub const ADDRESS_RANGES: &str = "multicluster.freeport.dev/address-ranges";
+
+/// Annotation of the leader's Lease: the ranges of those members that have some, each as `ID=RANGE,RANGE...` with spaces between.
+pub const MEMBER_RANGES: &str = "multicluster.freeport.dev/member-ranges";
+
 /// Annotation of the leader's Lease: what the Leases of all members say ([`lease::digest`](crate::lease::digest)). Members watch it in
 /// place of each other's Leases.
 pub const MEMBERS: &str = "multicluster.freeport.dev/members";
+
+/// Annotation of the leader's Lease: members that do not renew theirs, each with the seconds of that which the leader has counted, as
+/// `ID=SECONDS` with spaces between.
+pub const SILENT: &str = "multicluster.freeport.dev/silent";
+
+/// Annotation of a member's ClusterSet: URL of a proxy by which the member reaches the leader, whatever its environment says.
+pub const PROXY_URL: &str = "multicluster.freeport.dev/proxy-url";
+
+/// Annotation of a member's ClusterSet: the name that the certificate of the leader's API server is for, where it is not that in its URL.
+pub const TLS_SERVER_NAME: &str = "multicluster.freeport.dev/tls-server-name";
 
 /// Label on every object in an importing cluster that we made, and on what the installer made: `app.kubernetes.io/managed-by`.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -86,6 +119,9 @@ pub const LEADER: &str = "freeport-leader";
 
 /// Field manager and reporting controller of a member.
 pub const MEMBER: &str = "freeport-member";
+
+/// Annotation of a member's ClusterSet: when its value changes, imports go that stay against the leader's word.
+pub const LET_GO: &str = "multicluster.freeport.dev/let-go";
 
 /// Value of labels and annotations that say yes.
 pub const TRUE: &str = "true";

@@ -12,7 +12,8 @@ use serde::Deserialize;
 use crate::{
     antrea, label,
     quota::Quota,
-    unwritten::Unwritten,
+    ranges::Bounds,
+    unwritten::{self, Unwritten},
     view::{Lenient, annotated},
 };
 
@@ -25,6 +26,11 @@ const LONGEST: i32 = 3600;
 pub fn stale(seconds: Option<i32>) -> Duration {
     let seconds = seconds.filter(|seconds| *seconds > 0);
     seconds.map_or(STALE, |seconds| Duration::from_secs(seconds.min(LONGEST).unsigned_abs().into()))
+}
+
+/// The replica that such a holder of the Lease of several replicas is: a Pod, where they run in Pods.
+pub fn replica_of(holder: &str) -> &str {
+    holder.rsplit_once('_').map_or(holder, |(replica, _)| replica)
 }
 
 /// How often the holder of a Lease renews it: three times before it is stale.
@@ -141,6 +147,24 @@ impl LeaseView {
         self.says(label::QUOTA).and_then(Quota::said)
     }
 
+    /// Which addresses the endpoints of members may have, if it says that.
+    pub fn bounds(&self) -> Option<Bounds> {
+        self.says(label::MEMBER_RANGES).map(Bounds::said)
+    }
+
+    /// For how long members are silent, as far as its holder has counted, if it says that.
+    pub fn silent(&self) -> Option<&str> {
+        self.says(label::SILENT)
+    }
+
+    /// Clusters without renewals whose endpoints answer its holder, as it said with this renewal.
+    pub fn answering(&self) -> impl Iterator<Item = &str> {
+        let renewed = self.renew_time().map(unwritten::time);
+        let said = self.says(label::ANSWERING).and_then(|said| said.split_once(' '));
+        let said = said.filter(|(at, _)| Some(*at) == renewed.as_deref());
+        said.into_iter().flat_map(|(_, clusters)| clusters.split_whitespace())
+    }
+
     /// What stands for the Lease `name` of a member that has none: it was renewed at `renewed`, and has nothing left to write.
     pub fn stand_in(name: String, uid: Option<String>, renewed: Option<Timestamp>) -> Self {
         let annotations = [(label::SETTLED.to_owned(), label::TRUE.to_owned())].into();
@@ -158,6 +182,13 @@ impl LeaseView {
     fn says(&self, annotation: &str) -> Option<&str> {
         self.annotations().get(annotation).map(String::as_str)
     }
+}
+
+/// The value of annotation [`ANSWERING`](label::ANSWERING) of a Lease that is renewed at that time: a daemon that does not know the annotation
+/// leaves it as it is, so the time says whether it is of this renewal.
+pub fn answering(clusters: impl IntoIterator<Item = String>, at: Timestamp) -> String {
+    let said = clusters.into_iter().fold(String::new(), |said, cluster| said + " " + &cluster);
+    if said.is_empty() { said } else { unwritten::time(at) + &said }
 }
 
 /// How far the holder of a Lease is with what it has to write.

@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`about`] | `ClusterProperty`: what a cluster says about itself |
 //! | [`cluster_set`] | `ClusterSet`: who belongs, and the leader's and member's view of it |
 //! | [`cluster_claim`] | `ClusterClaim`: an older way to say which cluster this is |
 //! | [`antrea`] | what members that run Antrea's controllers do otherwise |
@@ -20,8 +21,11 @@
 //! | [`label`] | label and annotation keys and their fixed values |
 //! | [`condition`] | setting a condition without moving its clock for nothing |
 //! | [`fairness`] | whose requests an API server runs on the level of members |
+//! | [`proxy`] | whether requests use a proxy |
 //! | [`quota`] | what a leader takes in of one member |
+//! | [`ranges`] | which addresses the endpoints of a member may have |
 //! | [`lease`] | the Lease of a member or a leader |
+//! | [`token`] | what a token of a ServiceAccount says of itself |
 //! | [`unwritten`] | what the holder of a Lease has left to write |
 //! | [`view`] | decoding only what is used, and keeping what does not decode apart |
 //! | [`crd`] | the CustomResourceDefinitions of all of the above |
@@ -30,6 +34,7 @@
 
 #![expect(unreachable_pub, reason = "derive(CustomResource) repeats a public struct inside a private scope")]
 
+pub mod about;
 pub mod announce;
 pub mod antrea;
 pub mod bind;
@@ -49,11 +54,14 @@ pub mod membership;
 pub mod name;
 pub mod offload;
 pub mod port;
+pub mod proxy;
 pub mod quota;
+pub mod ranges;
 pub mod resource_export;
 pub mod resource_import;
 mod schema;
 pub mod slice;
+pub mod token;
 pub mod unwritten;
 pub mod view;
 

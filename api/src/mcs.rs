@@ -52,6 +52,9 @@ pub const READY: &str = "Ready";
 /// Condition type: the exports of this Service differ (rule R-37).
 pub const CONFLICT: &str = "Conflict";
 
+/// Condition type of a ServiceImport: whether the clusters that take part are there, and their endpoints answer from here.
+pub const CLUSTERS_REACHABLE: &str = "ClustersReachable";
+
 /// ServiceImport is a Service of the whole set, as this cluster sees it. Written by the Freeport member, never by users.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(

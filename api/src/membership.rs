@@ -35,6 +35,19 @@ pub enum Wire {
     Antrea,
 }
 
+/// Key of the proxy, and of the name that the leader's certificate is for.
+const PROXY: &str = "proxyURL";
+const SERVER_NAME: &str = "tlsServerName";
+
+/// How the leader's API server is reached, where its URL does not say it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Via {
+    /// A proxy that makes a tunnel, whatever the environment says.
+    pub proxy: Option<String>,
+    /// The name that its certificate is for, where it is not that in the URL.
+    pub server_name: Option<String>,
+}
+
 /// A membership that has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
@@ -51,6 +64,8 @@ pub struct Membership {
     pub server: String,
     /// Name of the Secret with the credential.
     pub secret: String,
+    /// How it is reached.
+    pub via: Via,
     /// Whose leader it is. That does not change by itself any more.
     pub wire: Wire,
 }
@@ -68,7 +83,9 @@ impl Membership {
             ("secret", &self.secret),
         ]
         .map(|(key, value)| (key.to_owned(), value.clone()));
-        data.into_iter().chain(led_by).collect()
+        let via = [(PROXY, &self.via.proxy), (SERVER_NAME, &self.via.server_name)];
+        let via = via.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
+        data.into_iter().chain(via).chain(led_by).collect()
     }
 
     /// Reads the data back; `None` when something is missing.
@@ -81,6 +98,7 @@ impl Membership {
             common_area: text("commonArea")?,
             server: text(SERVER)?,
             secret: text("secret")?,
+            via: Via { proxy: text(PROXY), server_name: text(SERVER_NAME) },
             wire: match data.get(LED_BY).map(String::as_str) {
                 Some(LED_BY_ANTREA) => Wire::Antrea,
                 _ => Wire::Freeport,
@@ -102,11 +120,15 @@ mod tests {
             common_area: "clusterset-demo".into(),
             server: "https://leader:6443".into(),
             secret: "freeport-leader-demo".into(),
+            via: Via::default(),
             wire: Wire::Freeport,
         };
         assert_eq!(Membership::from_data(&note.data()), Some(note.clone()));
         let of_antrea = Membership { wire: Wire::Antrea, ..note.clone() };
         assert_eq!(Membership::from_data(&of_antrea.data()), Some(of_antrea));
+        let via = Via { proxy: Some("http://proxy:3128".into()), server_name: Some("leader".into()) };
+        let by_proxy = Membership { via, ..note.clone() };
+        assert_eq!(Membership::from_data(&by_proxy.data()), Some(by_proxy));
         let mut data = note.data();
         data.remove("server");
         assert_eq!(Membership::from_data(&data), None);

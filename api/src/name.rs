@@ -11,6 +11,9 @@ use crate::{ServiceName, label};
 /// Longest cluster ID, in bytes: it is a label value.
 pub const CLUSTER_ID_MAX: usize = 63;
 
+/// ConfigMap that Kubernetes keeps in each Namespace: the authorities of its API server, in key `ca.crt`.
+pub const ROOT_CA: &str = "kube-root-ca.crt";
+
 /// Longest name of a Service, in bytes.
 const SERVICE_MAX: usize = 63;
 
@@ -132,6 +135,11 @@ pub fn announce(cluster: &str) -> String {
 
 /// Name of the Lease of a Common Area's leader.
 pub const LEADER_LEASE: &str = label::LEADER;
+
+/// Name of the Lease, in the Namespace of the daemons, that says which of several replicas of a daemon is active.
+pub fn active_lease(daemon: &str) -> String {
+    format!("{daemon}-active")
+}
 
 /// PriorityLevelConfiguration of the requests of all members of all Common Areas.
 pub const MEMBERS_LEVEL: &str = "freeport-members";

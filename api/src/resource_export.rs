@@ -211,6 +211,23 @@ pub struct EndpointsPayload {
 }
 
 impl EndpointsPayload {
+    /// Takes out the addresses that are not to stay; which these were.
+    pub fn retain(&mut self, stays: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut taken = Vec::new();
+        for subset in &mut self.subsets {
+            for addresses in [&mut subset.addresses, &mut subset.not_ready_addresses].into_iter().flatten() {
+                taken.extend(
+                    addresses.extract_if(.., |address| !stays(&address.ip)).map(|address| address.ip),
+                );
+            }
+        }
+        let has_any = |addresses: &Option<Vec<EndpointAddress>>| addresses.iter().any(|all| !all.is_empty());
+        if !taken.is_empty() {
+            self.subsets.retain(|subset| has_any(&subset.addresses) || has_any(&subset.not_ready_addresses));
+        }
+        taken
+    }
+
     /// About how much memory a copy of it takes, in bytes, with the slices that importers make of it.
     pub fn weight(&self) -> usize {
         let heap = |text: &String| text.len().max(32);
@@ -252,6 +269,9 @@ pub const PORTS_MAX: u16 = 250;
 /// Reason of a failure: the member has too many records. Importers do not take in such a slice.
 pub const OVER_QUOTA: &str = "OverQuota";
 
+/// Reason of a failure: some addresses are not those that the member may export. The record takes part without them.
+pub const OUT_OF_RANGE: &str = "OutOfRange";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,6 +279,20 @@ mod tests {
     fn labelled(count: usize) -> ServicePayload {
         let exported_labels = (0..count).map(|n| (format!("k{n}"), String::new())).collect();
         ServicePayload { exported_labels, ..ServicePayload::default() }
+    }
+
+    #[test]
+    fn addresses_are_taken_out_and_nothing_is_left_of_an_empty_subset() {
+        let mut payload: EndpointsPayload = serde_json::from_value(serde_json::json!({"subsets": [
+            {"addresses": [{"ip": "10.1.0.1"}, {"ip": "10.9.0.1"}], "ports": [{"port": 80}]},
+            {"notReadyAddresses": [{"ip": "10.9.0.2"}], "ports": [{"port": 81}]},
+        ]}))
+        .unwrap();
+        let all = payload.clone();
+        assert_eq!((payload.retain(|_| true), &payload), (vec![], &all));
+        assert_eq!(payload.retain(|ip| ip.starts_with("10.1.")), ["10.9.0.1", "10.9.0.2"]);
+        let [subset] = payload.subsets.try_into().unwrap();
+        assert_eq!(subset.addresses.unwrap().len(), 1);
     }
 
     #[test]

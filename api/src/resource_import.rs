@@ -54,6 +54,9 @@ pub struct ResourceImportSpec {
     /// nobody exports it any more. A missing list says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exporters: Option<Vec<Exporter>>,
+    /// Clusters that took part until the leader withdrew their exports in their place, since they were silent for too long (Freeport).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evicted: Vec<Evicted>,
     /// Endpoints of all clusters in one, for kind `Endpoints` (Antrea).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<EndpointsPayload>,
@@ -129,6 +132,16 @@ pub struct Exporter {
     /// no endpoint of this cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Objection>,
+}
+
+/// A cluster that was silent for too long.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
+pub struct Evicted {
+    /// ID of the cluster.
+    #[serde(rename = "clusterID")]
+    pub cluster_id: String,
+    /// Since when its exports are withdrawn.
+    pub since: Time,
 }
 
 /// A reason for machines and a message for people.

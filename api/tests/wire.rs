@@ -5,6 +5,7 @@
 
 use api::{
     ServiceName,
+    about::ClusterProperty,
     announce::MemberClusterAnnounce,
     antrea::{Members, RECORD_FINALIZERS, TOUCHED},
     cluster_claim::ClusterClaim,
@@ -100,6 +101,7 @@ fn membership() {
     golden::<ClusterSet>(include_str!("golden/cluster-set-member.json"));
     golden::<ClusterSet>(include_str!("golden/cluster-set-leader.json"));
     golden::<ClusterClaim>(include_str!("golden/cluster-claim.json"));
+    golden::<ClusterProperty>(include_str!("golden/cluster-property.json"));
 }
 
 #[test]

@@ -5,6 +5,8 @@ mod installing;
 mod leaving;
 mod naming;
 mod offloading;
+mod rejoining;
+mod revoking;
 mod showing;
 
 use std::{io::Write, process::ExitCode};
@@ -13,13 +15,15 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::{
     binding::BindArgs,
-    installing::{InitArgs, JoinArgs},
+    installing::{InitArgs, JoinArgs, Leader},
     leaving::LeaveArgs,
     naming::DnsArgs,
     offloading::{OffloadArgs, UnoffloadArgs},
+    rejoining::RejoinArgs,
+    revoking::RevokeArgs,
     showing::StatusArgs,
 };
-use crate::{Error, dns, init, join, leave};
+use crate::{Error, dns, init, join, leave, rejoin};
 
 /// Sets up ClusterSets, so that a Service exported in one cluster can be used in all of them.
 #[derive(Parser, Debug)]
@@ -38,9 +42,14 @@ enum Command {
     Init(InitArgs),
     /// Make a cluster a member of a ClusterSet that `freeport init` has set up.
     ///
-    /// On the leader: a ServiceAccount with a Role in the Common Area and a token. In the member: CRDs, the member's
-    /// rights, a Secret with that token, and the ClusterSet. Run again, it changes only what differs.
+    /// On the leader: a ServiceAccount with a Role in the Common Area. In the member: CRDs, the member's rights, a Secret
+    /// with a token of that account, which the member replaces, and the ClusterSet. Run again, it changes only what differs.
     Join(JoinArgs),
+    /// Give members of a ClusterSet another leader; their imports stay.
+    ///
+    /// Also the same leader, where its cluster was emptied. Run `freeport init` in the new leader's cluster first. On the leader: access to the Common Area, as for `freeport join`. In each
+    /// member: the credential, and the leader in its ClusterSet. Its daemon goes on. Run again, it changes only what differs.
+    Rejoin(RejoinArgs),
     /// Show what a cluster leads and belongs to, and what is wrong there. Changes nothing.
     ///
     /// Exits with 0 if there are no problems, with 1 if there are some or the cluster does not answer.
@@ -51,6 +60,11 @@ enum Command {
     /// credential are deleted. With --force: without the leader. With --force --cluster-id, run at the leader: a member
     /// that will not return is removed there. Run again, it continues.
     Leave(LeaveArgs),
+    /// Take a member's access to its ClusterSet away, at the leader.
+    ///
+    /// Whether it runs or not: its tokens are refused within ten seconds, and its exports are withdrawn in its place. It keeps what it imported.
+    /// Run again, it continues; `freeport join` brings the member back.
+    Revoke(RevokeArgs),
     /// Give the Services of the set names in CoreDNS: SERVICE.NAMESPACE.svc.clusterset.local.
     ///
     /// Shows what CoreDNS needs: a server block in its Corefile, and the right to watch ServiceImports. With --apply it
@@ -117,7 +131,7 @@ fn is_usage(error: &Error) -> bool {
 /// Runs the command and prints what it does, line by line.
 ///
 /// # Errors
-/// Those of [`init`], [`join`], [`leave()`], [`dns()`] and [`status`](status::status).
+/// Those of [`init`], [`join`], [`rejoin()`], [`leave()`], [`dns()`] and [`status`](status::status).
 pub async fn run(args: Args) -> Result<Outcome, Error> {
     let mut printed = Ok(());
     let outcome = run_as(args, &mut |line| {
@@ -141,8 +155,10 @@ async fn run_as(args: Args, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcom
             let installed = join(&options, say).await?;
             installing::after_join(&options, &installed, say);
         }
+        Command::Rejoin(args) => rejoin(&args.into(), say).await?,
         Command::Status(args) => return showing::show(args).await,
         Command::Leave(args) => leave(&args.try_into()?, say).await?,
+        Command::Revoke(args) => leave(&args.into(), say).await?,
         Command::Dns(args) => dns(&args.into(), say).await?,
         Command::Offload(args) => return offloading::offload(args, say).await,
         Command::Unoffload(args) => return offloading::unoffload(args, say).await,

@@ -13,7 +13,7 @@ impl Installer<'_> {
     /// The image asked for, else the one the Deployment has, so that running a command again keeps what was chosen, else that
     /// of this version. None for a daemon that runs outside.
     pub(crate) async fn image(&self, daemon: &str) -> Result<Option<String>, Error> {
-        let Daemons::Inside { image } = &self.run.daemons else { return Ok(None) };
+        let Daemons::Inside { image, .. } = &self.run.daemons else { return Ok(None) };
         if image.is_some() {
             return Ok(image.clone());
         }

@@ -3,13 +3,13 @@
 use api::label;
 
 use crate::{
-    Error, Installed, KubeContext, Offloading, Part, Run, check,
+    AddressRanges, Error, Installed, KubeContext, Offloading, Part, Probe, Run, check,
     cluster::Cluster,
     install::Installer,
     join::{Membership, enroll, settle},
     kubeconfig,
     objects::{area, crds, leader, offload::leader_crds},
-    offload, outside, warning,
+    offload, outside, probe, ranges, warning,
 };
 
 /// What to set up, and where.
@@ -27,6 +27,10 @@ pub struct InitOptions {
     pub leader_server: Option<String>,
     /// Set up offloading as well; none: only where it is set up already.
     pub offload: Option<Offloading>,
+    /// Whether the member connects to endpoints of other clusters; none: as it was said before, else it does.
+    pub probe: Option<Probe>,
+    /// Which addresses the endpoints of its member may have; none: as it was said before, else any.
+    pub ranges: Option<AddressRanges>,
     /// How it is done.
     pub run: Run,
 }
@@ -45,6 +49,13 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     check::leader_server(options.leader_server.as_deref())?;
     let asked = options.offload.as_ref();
     offload::check(asked, run)?;
+    probe::check(options.probe, run)?;
+    ranges::check(options.ranges.as_ref(), run)?;
+    if options.dedicated && options.ranges.is_some() {
+        return Err(Error::Argument(
+            "--pod-cidrs are those of a member, and with --dedicated there is none".into(),
+        ));
+    }
 
     let cluster = Cluster::connect(&options.cluster).await?;
     check::may_lead(&cluster, set, id).await?;
@@ -58,6 +69,7 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     }
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, id, &cluster, server.as_deref())?;
+    let membership = membership.within(ranges::of(&cluster, options.ranges.as_ref()).await?);
     kubeconfig::folder_is_of(&cluster, run)?;
     outside::is_no_leader(&cluster, run).await?;
     if !options.dedicated {
@@ -75,14 +87,18 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     here.install(Part::Leader, &leader::objects()).await?;
     here.install(Part::Leader, &area::objects(set, id)).await?;
     if let Some(image) = here.image(label::LEADER).await? {
-        let told = here.told_of_binding(label::LEADER).await?;
-        here.install(Part::Leader, &leader::workload(&image, &told)).await?;
+        let told = here.told(label::LEADER).await?;
+        let replicas = here.replicas(label::LEADER).await?;
+        let workload = leader::workload(&image, replicas, &told);
+        here.run_daemon(Part::Leader, label::LEADER, &workload).await?;
     }
     let leader = here.kubeconfig(Part::Leader, label::LEADER).await?;
-    let mut installed = Installed::default();
+    let (mut installed, mut enrolled) = (Installed::default(), false);
     if !options.dedicated {
-        let credential = enroll(&mut here, &membership, &cluster.uid).await?;
-        installed = settle(&mut here, &membership, &cluster, credential.as_ref(), asked).await?;
+        let credential = enroll(&mut here, &membership, &cluster).await?;
+        enrolled = credential.is_some();
+        installed =
+            settle(&mut here, &membership, &cluster, credential.as_ref(), (asked, options.probe)).await?;
     }
     if here.is_to_wait(Part::Leader) {
         here.leader_is_ready(set).await?;
@@ -92,6 +108,9 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
         if installed.offloads {
             here.webhook_is_ready().await?;
         }
+    }
+    if enrolled {
+        here.retire_token(&cluster, set, id).await?;
     }
     Ok(Installed { leader, ..installed })
 }

@@ -3,6 +3,7 @@
 mod binding;
 mod crds;
 mod credential;
+mod daemon;
 
 use std::{
     collections::HashSet,

@@ -3,10 +3,10 @@
 mod credential;
 mod token;
 
-use api::label;
+use api::{label, ranges::Ranges};
 
 use crate::{
-    Error, Installed, KubeContext, Offloading, Part, Run, check,
+    AddressRanges, Error, Installed, KubeContext, Offloading, Part, Probe, Run, check,
     cluster::Cluster,
     install::Installer,
     kubeconfig,
@@ -14,7 +14,7 @@ use crate::{
         access, crds,
         member::{self, Credential},
     },
-    offload, outside, warning,
+    offload, outside, probe, ranges, warning,
 };
 
 /// Who joins what, and where.
@@ -32,6 +32,10 @@ pub struct JoinOptions {
     pub leader_server: Option<String>,
     /// Set up offloading as well; none: only where it is set up already.
     pub offload: Option<Offloading>,
+    /// Whether the member connects to endpoints of other clusters; none: as it was said before, else it does.
+    pub probe: Option<Probe>,
+    /// Which addresses the endpoints of the member may have; none: as it was said before, else any.
+    pub ranges: Option<AddressRanges>,
     /// How it is done.
     pub run: Run,
 }
@@ -50,6 +54,8 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     check::leader_server(options.leader_server.as_deref())?;
     let asked = options.offload.as_ref();
     offload::check(asked, run)?;
+    probe::check(options.probe, run)?;
+    ranges::check(options.ranges.as_ref(), run)?;
     run.is_of_one_cluster()?;
 
     // Both kubeconfigs before any request.
@@ -65,6 +71,7 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     // A member keeps the address it has, unless another one is given.
     let server = options.leader_server.clone().or(known);
     let membership = Membership::new(set, id, &leader_id, &leader, server.as_deref())?;
+    let membership = membership.within(ranges::of(&cluster, options.ranges.as_ref()).await?);
     kubeconfig::folder_is_of(&cluster, run)?;
     outside::is_no_member(&cluster, run).await?;
     warning::policy_is_off(&leader, run).await;
@@ -76,15 +83,19 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     }
 
     let mut there = Installer::new(&leader, run, say);
-    let credential = enroll(&mut there, &membership, &cluster.uid).await?;
+    let credential = enroll(&mut there, &membership, &cluster).await?;
 
     let mut here = Installer::new(&cluster, run, say);
-    let installed = settle(&mut here, &membership, &leader, credential.as_ref(), asked).await?;
+    let installed =
+        settle(&mut here, &membership, &leader, credential.as_ref(), (asked, options.probe)).await?;
     if here.is_to_wait(Part::Member) {
         here.member_is_ready(set).await?;
         if installed.offloads {
             here.webhook_is_ready().await?;
         }
+    }
+    if credential.is_some() {
+        here.retire_token(&leader, set, id).await?;
     }
     Ok(installed)
 }
@@ -96,13 +107,15 @@ pub(crate) struct Membership {
     leader_id: String,
     /// URL of the leader's API server as the member sees it.
     pub(crate) server: String,
-    /// Authorities for that URL, PEM; none: those that Kubernetes hands out with the token.
+    /// Authorities for that URL, PEM; none: those that Kubernetes names in each Namespace.
     ca: Option<Vec<u8>>,
+    /// Which addresses its endpoints may have; none: as it is noted.
+    ranges: Option<Ranges>,
 }
 
 impl Membership {
     /// `server` replaces the address in the leader's kubeconfig. The certificate of another address, for example one inside a
-    /// network, may not be signed by the authority in that kubeconfig; then the authority that comes with the token is used.
+    /// network, may not be signed by the authority in that kubeconfig; then the one that Kubernetes names there is used.
     pub(crate) fn new(
         set: &str,
         id: &str,
@@ -113,27 +126,38 @@ impl Membership {
         let server = server.unwrap_or(&leader.server);
         let ca = if server == leader.server { leader.ca.clone() } else { None };
         check::server(server)?;
-        Ok(Self { set: set.into(), id: id.into(), leader_id: leader_id.into(), server: server.into(), ca })
+        let (set, id, leader_id, server) = (set.into(), id.into(), leader_id.into(), server.into());
+        Ok(Self { set, id, leader_id, server, ca, ranges: None })
+    }
+
+    /// With endpoints that have these addresses only, if that was said; any if there are none.
+    pub(crate) fn within(self, ranges: Option<Ranges>) -> Self {
+        Self { ranges, ..self }
     }
 }
 
-/// The leader's half: access to the Common Area for the cluster whose kube-system has this uid. Returns the credential; none in a
-/// dry run, and if the member's half is not wanted.
+/// The leader's half: access to the Common Area for this cluster. Returns the credential; none in a dry run, and if the member's half is
+/// not wanted.
 pub(crate) async fn enroll(
     leader: &mut Installer<'_>,
     membership: &Membership,
-    cluster_uid: &str,
+    member: &Cluster,
 ) -> Result<Option<Credential>, Error> {
-    let Membership { set, id, ca, .. } = membership;
-    leader.install(Part::Leader, &access::objects(set, id, Some(cluster_uid))).await?;
+    let Membership { set, id, ca, ranges, .. } = membership;
+    let noted = ranges::noted(leader.cluster, set, id).await?;
+    let ranges = match ranges {
+        None => noted,
+        // Whoever wrote what is there: what is said last counts.
+        Some(any) if any.is_empty() => noted.map(|_| String::new()),
+        Some(ranges) => Some(ranges.to_string()),
+    };
+    let objects = access::objects_within(set, id, Some(&member.uid), ranges.as_deref());
+    leader.install(Part::Leader, &objects).await?;
     if leader.run.dry_run || !leader.run.does(Part::Member) {
         return Ok(None);
     }
-    let mut credential = leader.token(set, id).await?;
-    if let Some(ca) = ca {
-        credential.ca.clone_from(ca);
-    }
-    Ok(Some(credential))
+    let has = token::had(member, set).await?;
+    leader.credential((set, id), ca.as_deref(), &has).await.map(Some)
 }
 
 /// The member's half. Returns the kubeconfigs of daemons that run outside.
@@ -142,12 +166,12 @@ pub(crate) async fn settle(
     membership: &Membership,
     leader: &Cluster,
     credential: Option<&Credential>,
-    offload: Option<&Offloading>,
+    (offload, probe): (Option<&Offloading>, Option<Probe>),
 ) -> Result<Installed, Error> {
     let Membership { set, id, leader_id, server, .. } = membership;
     member.install_crds(&crds::member()).await?;
     member.install(Part::Member, &member::objects()).await?;
-    member.install(Part::Member, &[member::secret(set)]).await?;
+    member.install(Part::Member, &member::credential(set)).await?;
     match credential {
         Some(credential) => member.hand_over(set, credential).await?,
         None if member.run.does(Part::Member) => member.say_how_to_hand_over(membership, leader),
@@ -164,8 +188,10 @@ pub(crate) async fn settle(
         installed.webhook_url = offloading.webhook_url;
     }
     if let Some(image) = image {
-        let told = member.told_of_binding(label::MEMBER).await?;
-        member.install(Part::Member, &member::workload(&image, installed.offloads, &told)).await?;
+        let told = probe::told(member.told(label::MEMBER).await?, probe);
+        let replicas = member.replicas(label::MEMBER).await?;
+        let workload = member::workload(&image, replicas, installed.offloads, &told);
+        member.run_daemon(Part::Member, label::MEMBER, &workload).await?;
     }
     installed.member = member.kubeconfig(Part::Member, label::MEMBER).await?;
     Ok(installed)

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `own` | the member's side: waits for the member to leave, or does its work |
 //! | `removal` | the leader's side, for a member that will not return |
+//! | `revocation` | the leader's side, for a member whose access is revoked |
 //! | `departure` | what a member's cluster holds of its membership: pure |
 //! | `known` | the members that objects in the Common Area name: pure |
 //! | `offloading` | what offloading leaves behind, on both sides |
@@ -18,17 +19,19 @@ mod offloading;
 mod own;
 mod remainder;
 mod removal;
+mod revocation;
 
 use std::time::Duration;
 
 use api::{lease::LeaseView, name};
+use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 
 use crate::{
     Error, KubeContext,
     cluster::Cluster,
-    eraser::{Eraser, Say},
-    objects::access,
+    eraser::{Eraser, Say, called},
+    objects::{access, area},
 };
 
 /// Which cluster ends its membership, and how.
@@ -68,6 +71,19 @@ pub enum Departure {
         /// Also if its daemon is running: that loses its access, and keeps its imports.
         even_if_alive: bool,
     },
+    /// The member shall have no say any more: its access ends at once, then its records are removed at the leader.
+    Revoke {
+        /// The cluster that leads.
+        leader: KubeContext,
+        /// Name of the ClusterSet.
+        cluster_set: String,
+        /// ID of the member.
+        cluster_id: String,
+        /// Also if its daemon is running.
+        yes: bool,
+        /// What it exports stays, until the leader evicts it.
+        keep: bool,
+    },
 }
 
 /// Ends a cluster's membership. Safe to run again: it continues.
@@ -86,6 +102,9 @@ pub async fn leave(options: &LeaveOptions, say: &mut (dyn FnMut(&str) + Send)) -
         Departure::Remove { leader, cluster_set, cluster_id, even_if_alive } => {
             removal::remove(leader, cluster_set, cluster_id, *even_if_alive, options, say).await
         }
+        Departure::Revoke { leader, cluster_set, cluster_id, yes, keep } => {
+            revocation::revoke(leader, (cluster_set, cluster_id), (*yes, *keep), options, say).await
+        }
     }
 }
 
@@ -100,6 +119,7 @@ async fn take_access(
 ) -> Result<(), Error> {
     const ORDER: [&str; 4] = ["RoleBinding", "Secret", "ServiceAccount", "Role"];
     let mut objects = access::objects(set, id, None);
+    objects.push(called::<Secret>(&area::name(set), &access::token_secret(id)));
     objects.sort_by_key(|object| ORDER.iter().position(|kind| *kind == object.resource.kind));
     let mut there = Eraser::new(leader, dry_run, say);
     for object in objects {

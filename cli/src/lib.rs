@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`init()`], [`join()`], [`leave()`], [`status()`], [`dns()`] | the commands, as functions for whoever sets clusters up from Rust |
+//! | [`init()`], [`join()`], [`rejoin()`], [`leave()`], [`status()`], [`dns()`] | the commands, as functions for whoever sets clusters up from Rust |
 //! | [`accept()`], [`use_peer()`], [`offload_namespaces()`], [`unoffload_namespaces()`], [`offload_status()`] | those of offloading |
 //! | [`provide()`], [`offer()`], [`offers()`], [`bind_apiservice()`], [`remove()`] | those of API binding |
 //! | [`args`] | the command line |
@@ -13,7 +13,9 @@
 //! | `deletion` | what keeps an object that is being deleted |
 //! | `outside` | whether a daemon runs outside of its cluster |
 //! | `printable` | words of other clusters on a terminal |
+//! | `probe` | whether the member connects to endpoints of other clusters |
 //! | `proxy` | whether a proxy is used |
+//! | `ranges` | which addresses the endpoints of the member may have |
 //! | `holder` | which cluster an ID was given to |
 //! | `image` | which image a Deployment gets |
 //! | `install` | applies objects and says what changed |
@@ -50,7 +52,10 @@ pub mod objects;
 mod offload;
 mod outside;
 mod printable;
+mod probe;
 mod proxy;
+mod ranges;
+mod rejoin;
 mod rollout;
 mod run;
 pub mod status;
@@ -79,6 +84,9 @@ pub use crate::{
         },
         unoffload_namespaces, use_peer,
     },
+    probe::Probe,
+    ranges::{AddressRanges, Cidrs},
+    rejoin::{RejoinOptions, rejoin},
     run::{Daemons, Part, Run},
     status::{StatusOptions, status},
 };

@@ -86,7 +86,7 @@ fn all() -> Vec<Manifest> {
         Manifest {
             file: "leader.yaml",
             about: "The leader: once in its cluster, whatever the number of ClusterSets it leads.",
-            objects: [leader::objects(), leader::workload(DEFAULT_IMAGE, &[])].concat(),
+            objects: [leader::objects(), leader::workload(DEFAULT_IMAGE, 1, &[])].concat(),
         },
         Manifest {
             file: "common-area.yaml",
@@ -95,7 +95,8 @@ fn all() -> Vec<Manifest> {
         },
         Manifest {
             file: "join.yaml",
-            about: "Example, in the leader's cluster: access of member \"east\" to the Common Area of ClusterSet \"demo\".",
+            about: "Example, in the leader's cluster: access of member \"east\" to the Common Area of ClusterSet \"demo\". To bound the addresses of its endpoints,\n\
+                    # annotate its ServiceAccount with multicluster.freeport.dev/address-ranges: 10.1.0.0/16,...",
             objects: access::objects("demo", "east", None),
         },
         Manifest {
@@ -107,16 +108,17 @@ fn all() -> Vec<Manifest> {
         Manifest {
             file: "member.yaml",
             about: "The member, in its own cluster. It also needs the Secret and ClusterSet of clusterset-member.yaml.",
-            objects: [member::objects(), member::workload(DEFAULT_IMAGE, false, &[])].concat(),
+            objects: [member::objects(), member::workload(DEFAULT_IMAGE, 1, false, &[])].concat(),
         },
         Manifest {
             file: "clusterset-member.yaml",
             about: "Example, in the member's cluster: ClusterSet \"demo\", to which it belongs as \"east\", and the empty Secret for its \
-                    credential.\n# Put the address of the leader's API server for LEADER.",
-            objects: vec![
-                member::secret("demo"),
-                member::cluster_set("demo", "east", "leader", "https://LEADER:6443"),
-            ],
+                    credential, with\n# the right to replace that. Put the address of the leader's API server for LEADER.",
+            objects: [
+                member::credential("demo"),
+                vec![member::cluster_set("demo", "east", "leader", "https://LEADER:6443")],
+            ]
+            .concat(),
         },
         Manifest {
             file: "offload-leader.yaml",

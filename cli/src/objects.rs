@@ -5,7 +5,7 @@
 //! | [`crds`] | CustomResourceDefinitions |
 //! | [`leader`] | what the leader needs once in its cluster |
 //! | [`area`] | a Common Area, with the leader's Role in it |
-//! | [`access`] | a member's access to a Common Area: ServiceAccount, Role, token |
+//! | [`access`] | a member's access to a Common Area: ServiceAccount, Role |
 //! | [`member`] | what the member needs in its own cluster |
 //! | [`bind`] | what API binding needs, at a provider, at a consumer, and for each API |
 //! | [`dns`] | what CoreDNS may do, to make names of imports |
@@ -40,7 +40,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 pub use self::deployment::DEFAULT_IMAGE;
-pub(crate) use self::deployment::tells;
+pub(crate) use self::deployment::{anew, disruption_budget, is_of_replicas, tells};
+pub(crate) use self::member::PROBE;
 pub(crate) use self::policy::drift::{PolicyDrift, drift};
 
 /// Namespace of both daemons in each cluster.

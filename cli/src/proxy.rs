@@ -2,102 +2,13 @@
 //!
 //! kube takes a proxy from the environment too, but measures `NO_PROXY` against the proxy instead of the API server.
 
-use std::{env, net::IpAddr};
+use std::env;
 
-use http::Uri;
+use api::proxy;
 use kube::Config;
 
 /// Sets the proxy for the API server of `config`; `said` is the one in the kubeconfig.
 pub(crate) fn choose(config: &mut Config, said: Option<&str>) {
-    let chosen = proxy(&config.cluster_url, said, |name| env::var(name).ok());
+    let chosen = proxy::of(&config.cluster_url, said, |name| env::var(name).ok());
     config.proxy_url = chosen.and_then(|proxy| proxy.parse().ok());
-}
-
-/// The proxy for `server`: `said` is that of the kubeconfig, which counts whatever the environment says.
-fn proxy(server: &Uri, said: Option<&str>, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let set =
-        |names: [&str; 2]| names.iter().find_map(|name| variable(name).filter(|value| !value.is_empty()));
-    if let Some(said) = said.filter(|said| !said.is_empty()) {
-        return Some(said.to_owned());
-    }
-    let host = server.host().unwrap_or_default().trim_matches(['[', ']']);
-    let direct = set(["NO_PROXY", "no_proxy"]).unwrap_or_default();
-    if is_loopback(host) || direct.split(',').any(|entry| covers(entry.trim(), host)) {
-        return None;
-    }
-    set(["HTTPS_PROXY", "https_proxy"])
-}
-
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
-}
-
-/// Whether an entry of `NO_PROXY` means this host: `*`, an address, a network, or a domain with all that is below it.
-fn covers(entry: &str, host: &str) -> bool {
-    if entry == "*" {
-        return true;
-    }
-    let Ok(address) = host.parse::<IpAddr>() else {
-        let domain = entry.trim_start_matches("*.").trim_start_matches('.').to_ascii_lowercase();
-        let host = host.to_ascii_lowercase();
-        let is_below =
-            host.strip_suffix(&domain).is_some_and(|above| above.is_empty() || above.ends_with('.'));
-        return !domain.is_empty() && is_below;
-    };
-    match entry.split_once('/') {
-        Some((network, length)) => is_within(address, network, length).unwrap_or(false),
-        None => entry.parse() == Ok(address),
-    }
-}
-
-fn is_within(address: IpAddr, network: &str, length: &str) -> Option<bool> {
-    let length: u32 = length.parse().ok()?;
-    let (address, network, bits) = match (address, network.parse().ok()?) {
-        (IpAddr::V4(address), IpAddr::V4(network)) => {
-            (u128::from(address.to_bits()), u128::from(network.to_bits()), 32)
-        }
-        (IpAddr::V6(address), IpAddr::V6(network)) => (address.to_bits(), network.to_bits(), 128),
-        _ => return Some(false),
-    };
-    let host_bits = u32::checked_sub(bits, length)?;
-    Some(address.checked_shr(host_bits) == network.checked_shr(host_bits))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn asked(server: &str, said: Option<&str>, no_proxy: &str) -> Option<String> {
-        proxy(&server.parse().unwrap(), said, |name| match name {
-            "https_proxy" => Some("http://proxy:3128".into()),
-            "NO_PROXY" => Some(no_proxy.into()),
-            _ => None,
-        })
-    }
-
-    #[test]
-    fn the_environment_counts_unless_it_spares_the_server() {
-        let through = |server: &str, no_proxy: &str| asked(server, None, no_proxy).is_some();
-        assert!(through("https://10.0.0.1:6443", ""));
-        assert!(through("https://10.0.0.1:6443", "10.0.0.2, 10.1.0.0/16,example.org"));
-        for spares in ["10.0.0.1", "a, 10.0.0.0/8", "*", "10.0.0.1/32", "0.0.0.0/0"] {
-            assert!(!through("https://10.0.0.1:6443", spares), "{spares}");
-        }
-        for spares in ["example.org", ".example.org", "*.example.org", "API.example.org"] {
-            assert!(!through("https://api.example.org", spares), "{spares}");
-        }
-        assert!(through("https://badexample.org", "example.org"));
-        assert!(!through("https://[fd00::1]:6443", "fd00::/8"));
-        assert!(through("https://[fd00::1]:6443", "fc00::/8, ::/129, nonsense/x"));
-        for loopback in ["https://127.0.0.1:6443", "https://[::1]:6443", "https://localhost:6443"] {
-            assert!(!through(loopback, ""), "{loopback}");
-        }
-    }
-
-    #[test]
-    fn the_kubeconfig_has_the_last_word() {
-        assert_eq!(asked("https://127.0.0.1", Some("http://own"), "*").as_deref(), Some("http://own"));
-        assert!(asked("https://10.0.0.1", Some(""), "").is_some());
-        assert_eq!(proxy(&"https://10.0.0.1".parse().unwrap(), None, |_| None), None);
-    }
 }

@@ -80,6 +80,13 @@ fn incomplete(deployment: &Deployment) -> Option<String> {
     Some(failure.map_or(missing.clone(), |failure| format!("{missing}; {failure}")))
 }
 
+/// Whether there are Pods of its current generation and no others. Where old Pods end first, new ones show that they have ended.
+pub(crate) fn is_all_new(deployment: &Deployment) -> bool {
+    let status = deployment.status.clone().unwrap_or_default();
+    let new = status.updated_replicas.unwrap_or_default();
+    status.observed_generation >= deployment.metadata.generation && new > 0 && status.replicas == Some(new)
+}
+
 /// What keeps the newest Pod from running, as far as it says.
 fn hindrance(pods: &[Pod]) -> Option<String> {
     let pod = pods.iter().max_by_key(|pod| pod.creation_timestamp())?;
@@ -153,6 +160,18 @@ mod tests {
             ),
         ] {
             assert_eq!(incomplete(&deployment(2, &status)).unwrap(), says);
+        }
+    }
+
+    #[test]
+    fn new_pods_show_that_the_old_ones_have_ended() {
+        for (status, is) in [
+            (json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2}), true),
+            (json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2}), false),
+            (json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1}), false),
+            (json!({"observedGeneration": 2}), false),
+        ] {
+            assert_eq!(is_all_new(&deployment(2, &status)), is, "{status}");
         }
     }
 

@@ -50,6 +50,8 @@ pub enum Daemons {
     Inside {
         /// Which holds both daemons; none: the one the Deployment has, or that of this version.
         image: Option<String>,
+        /// How many Pods of each daemon run, of which one is active; none: as many as the Deployment has, or one.
+        replicas: Option<u8>,
     },
     /// Elsewhere, with kubeconfigs written into this folder.
     Outside(PathBuf),
@@ -73,7 +75,7 @@ mod tests {
     #[test]
     fn a_dry_run_prints_the_objects_of_one_cluster() {
         let run = |only: &[Part], dry_run| Run {
-            daemons: Daemons::Inside { image: None },
+            daemons: Daemons::Inside { image: None, replicas: None },
             only: only.into(),
             wait: true,
             timeout: Duration::ZERO,

@@ -29,6 +29,24 @@ impl Installer<'_> {
         self.is_ready("freeport-member", async |cluster| member(cluster, set).await).await
     }
 
+    /// Waits until the member's ClusterSet `set` is Ready, wherever its daemon runs, and `leader` knows of it: where the ClusterSet did
+    /// not change, it may have been Ready before.
+    pub(crate) async fn member_is_connected(
+        &mut self,
+        set: &str,
+        id: &str,
+        leader: &Cluster,
+    ) -> Result<(), Error> {
+        let cluster = self.cluster;
+        let probe = async || {
+            let ready = member(cluster, set).await?;
+            let is_known = is_alive(leader, set, &name::member_lease(id)).await?;
+            let unknown = || format!("it does not hold its Lease at {} yet", leader.name);
+            Ok(ready.and_then(|message| if is_known { Ok(message) } else { Err(unknown()) }))
+        };
+        self.answers("freeport-member", probe).await
+    }
+
     /// Waits until the Deployment of the webhook has been rolled out and API servers take its answers. Its Pods wait for the
     /// certificate that the member issues.
     pub(crate) async fn webhook_is_ready(&mut self) -> Result<(), Error> {
@@ -54,6 +72,14 @@ impl Installer<'_> {
                 None => ask(cluster).await,
             }
         };
+        self.answers(daemon, probe).await
+    }
+
+    async fn answers(
+        &mut self,
+        daemon: &str,
+        probe: impl AsyncFn() -> Result<Answer, Error>,
+    ) -> Result<(), Error> {
         let limit = self.run.timeout;
         let waiting = |message: &str| self.say(&format!("waiting for {daemon}: {message}"));
         match rollout::wait(limit, probe, waiting).await? {
@@ -61,23 +87,29 @@ impl Installer<'_> {
                 self.say(&format!("{daemon} is ready: {message}"));
                 Ok(())
             }
-            Err(message) => {
-                Err(Error::NotReady { cluster: cluster.name.clone(), daemon: daemon.into(), message, limit })
-            }
+            Err(message) => Err(Error::NotReady {
+                cluster: self.cluster.name.clone(),
+                daemon: daemon.into(),
+                message,
+                limit,
+            }),
         }
     }
 }
 
 async fn leader(cluster: &Cluster, set: &str) -> Result<Answer, Error> {
     let area = area::name(set);
-    let leases: Api<LeaseView> = Api::namespaced(cluster.client.clone(), &area);
-    let lease = cluster.request("read the leader's Lease", leases.get_opt(name::LEADER_LEASE)).await?;
-    Ok(match lease {
-        Some(lease) if matches!(sign(&lease, Timestamp::now()), Sign::Alive) => {
-            Ok(format!("it serves Common Area {area}"))
-        }
-        _ => Err(format!("it does not hold its Lease in Common Area {area} yet")),
+    Ok(match is_alive(cluster, set, name::LEADER_LEASE).await? {
+        true => Ok(format!("it serves Common Area {area}")),
+        false => Err(format!("it does not hold its Lease in Common Area {area} yet")),
     })
+}
+
+/// Whether such a Lease in the Common Area of `set` is renewed.
+async fn is_alive(leader: &Cluster, set: &str, lease: &str) -> Result<bool, Error> {
+    let leases: Api<LeaseView> = Api::namespaced(leader.client.clone(), &area::name(set));
+    let found = leader.request(format!("read Lease {lease}"), leases.get_opt(lease)).await?;
+    Ok(found.is_some_and(|lease| matches!(sign(&lease, Timestamp::now()), Sign::Alive)))
 }
 
 async fn member(cluster: &Cluster, set: &str) -> Result<Answer, Error> {

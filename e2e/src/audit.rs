@@ -1,13 +1,21 @@
 //! Who wrote what: the API servers' audit logs, which hold every request that writes.
 
 use std::{
+    fmt::Debug,
     fs::File,
     io::{Read, Seek, SeekFrom},
 };
 
+use api::cluster_set::{ClusterSet, ClusterSetStatus};
+use futures::future::join_all;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ListParams;
 use serde_json::Value;
 
-use crate::fixture::{AREA, CLUSTERS, World};
+use crate::{
+    fixture::{AREA, CLUSTERS, SYSTEM, World},
+    say::say,
+};
 
 /// A point in all audit logs.
 #[derive(Clone)]
@@ -39,6 +47,11 @@ impl Written {
     /// Whether one of our daemons made it, that it was no renewal of a Lease, no dry run, and no
     /// question.
     pub fn is_ours(&self) -> bool {
+        self.changes_something() && !self.text("/requestURI").contains("/leases")
+    }
+
+    /// Whether one of our daemons made it, that it was no dry run, and no question.
+    pub fn changes_something(&self) -> bool {
         let members = format!("system:serviceaccount:{AREA}:freeport-member-");
         let user = self.text("/user/username");
         let ours = user.starts_with("system:serviceaccount:freeport-system:freeport-")
@@ -47,7 +60,33 @@ impl Written {
         let uri = self.text("/requestURI");
         let stays = !uri.contains("dryRun=All")
             && !uri.split('?').next().is_some_and(|path| path.ends_with("reviews"));
-        ours && stays && !uri.contains("/leases")
+        ours && stays
+    }
+
+    /// Whether it was carried out.
+    pub fn is_done(&self) -> bool {
+        let code = self.event.pointer("/responseStatus/code").and_then(Value::as_u64);
+        code.is_some_and(|code| code < 300)
+    }
+
+    /// When the API server got it: a text that sorts as the times do.
+    pub fn at(&self) -> &str {
+        self.text("/requestReceivedTimestamp")
+    }
+
+    /// The account of who made it.
+    pub fn user(&self) -> &str {
+        self.text("/user/username")
+    }
+
+    /// Name of what it is about.
+    pub fn name(&self) -> &str {
+        self.text("/objectRef/name")
+    }
+
+    /// Who made it, as it says itself: replicas of our daemons say which they are.
+    pub fn agent(&self) -> &str {
+        self.text("/userAgent")
     }
 
     /// Of what it is about.
@@ -94,4 +133,51 @@ pub fn writes(world: &World, since: &Mark) -> Vec<String> {
         format!("{time} {cluster} {user} {verb} {uri} {code}")
     };
     ours.map(line).collect()
+}
+
+/// How often it is done again at the most.
+const TRIES: usize = 3;
+
+/// What comes of this, which gets the number of the try, while all daemons are heard. Where a machine is so busy that one of them is not heard in
+/// time, they write that, and that it is heard again: then it is done again.
+pub async fn while_all_are_heard<T: Debug>(world: &World, done: impl AsyncFn(usize) -> T) -> T {
+    let mut turn = 0;
+    loop {
+        turn += 1;
+        let begun = Timestamp::now();
+        let came = done(turn).await;
+        if turn == TRIES || !somebody_was_not_heard(world, begun).await {
+            return came;
+        }
+        say(&format!("somebody was not heard in time, so this is done again: {came:#?}"));
+        world.settled().await;
+    }
+}
+
+/// What the daemons write while this is done, and all are heard.
+pub async fn writes_while(world: &World, done: impl AsyncFn()) -> Vec<String> {
+    while_all_are_heard(world, async |_| {
+        let since = mark(world);
+        done().await;
+        writes(world, &since)
+    })
+    .await
+}
+
+/// Whether a ClusterSet says otherwise than before who is heard. One that is only written again says since when it has said so.
+async fn somebody_was_not_heard(world: &World, since: Timestamp) -> bool {
+    let places = [("west", SYSTEM), ("east", SYSTEM), ("leader", SYSTEM), ("leader", AREA)];
+    let turned = async |(cluster, namespace): (&str, &str)| {
+        let sets = world.cluster(cluster).api::<ClusterSet>(namespace).list(&ListParams::default()).await;
+        let status = sets.unwrap().into_iter().filter_map(|set| set.status);
+        let of_members = |status: ClusterSetStatus| {
+            let members = status.cluster_statuses.into_iter().flat_map(|member| member.conditions);
+            status.conditions.into_iter().chain(members).collect::<Vec<_>>()
+        };
+        let mut conditions = status.flat_map(of_members);
+        conditions.any(|condition| {
+            condition.last_transition_time.is_some_and(|at| at.0.as_second() >= since.as_second())
+        })
+    };
+    join_all(places.map(turned)).await.contains(&true)
 }

@@ -129,12 +129,16 @@ impl Cluster {
     }
 
     /// Namespaces that are being deleted.
-    pub async fn namespaces_going(&self) -> Vec<String> {
-        let namespaces =
-            Api::<Namespace>::all(self.client.clone()).list(&ListParams::default()).await.unwrap();
-        let going =
-            namespaces.into_iter().filter(|namespace| namespace.metadata.deletion_timestamp.is_some());
-        going.map(|namespace| format!("{} of {}", namespace.name_any(), self.name)).collect()
+    ///
+    /// # Errors
+    /// What the API server says, or that it closed a connection which was idle.
+    pub async fn namespaces_going(&self) -> Result<Vec<String>, String> {
+        let namespaces = Api::<Namespace>::all(self.client.clone()).list(&ListParams::default()).await;
+        let going = namespaces
+            .map_err(|error| format!("{}: {error}", self.name))?
+            .into_iter()
+            .filter(|namespace| namespace.metadata.deletion_timestamp.is_some());
+        Ok(going.map(|namespace| format!("{} of {}", namespace.name_any(), self.name)).collect())
     }
 
     /// A Service without selector and ports `(name, number)`: without nodes, tests write the endpoints.

@@ -31,6 +31,14 @@ pub async fn says(cluster: &Cluster, namespace: &str, (is, reason): (&str, &str)
     Err(format!("{ready:?}"))
 }
 
+/// Reason and message of the condition `ImportsComplete` of a member's ClusterSet.
+pub async fn imports_complete(cluster: &Cluster) -> Result<(String, String), String> {
+    let conditions = status(cluster, SYSTEM).await?.conditions;
+    let said = conditions.into_iter().find(|condition| condition.type_.as_deref() == Some("ImportsComplete"));
+    let said = said.ok_or("ImportsComplete is not said")?;
+    Ok((said.reason.unwrap_or_default(), said.message.unwrap_or_default()))
+}
+
 impl World {
     /// Waits until a member says this of its membership: status and reason of the condition `Ready`. The message.
     pub async fn member_says(&self, cluster: &str, said: (&str, &str)) -> String {

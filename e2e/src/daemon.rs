@@ -41,25 +41,22 @@ impl World {
         }
     }
 
-    /// Starts the daemon, and waits until it is present and has reconciled a key.
+    /// Starts the daemon, and waits until it is present and has listed something.
     pub async fn start(&self, daemon: &str) {
         self.launch(daemon).await;
         self.is_there(daemon).await;
     }
 
-    /// Waits until the daemon is present and has reconciled a key.
+    /// Waits until the daemon is present and has listed something: where nobody exports anything it has no key to reconcile.
     pub async fn is_there(&self, daemon: &str) {
         eventually(&format!("{daemon} is there again"), || async {
             let metrics = self.metrics(daemon).await?;
             let present = metrics.sum("freeport_present");
-            let reconciles = metrics.sum("freeport_reconcile_total");
-            if present > 0.0 && reconciles > 0.0 {
+            let lists = metrics.sum("freeport_watch_lists_total");
+            if present > 0.0 && lists > 0.0 {
                 Ok(())
             } else {
-                Err(format!(
-                    "present: {present}, reconciles: {reconciles}; its log: {}",
-                    self.log_tail(daemon)
-                ))
+                Err(format!("present: {present}, lists: {lists}; its log: {}", self.log_tail(daemon)))
             }
         })
         .await;

@@ -1,7 +1,7 @@
 //! ClusterSet `demo` of three clusters without nodes, with its daemons: one that most tests share, and some that a test has for
 //! itself.
 
-use api::{announce::MemberClusterAnnounce, name};
+use api::{announce::MemberClusterAnnounce, name, resource_import::ResourceImport};
 use fleet::cluster_set::{self, Composition};
 use kube::{ResourceExt, api::ListParams};
 
@@ -21,8 +21,17 @@ const FAMILIES: [&str; 3] = ["leader=dual", "east=dual", "west=ipv4"];
 static SHARED: Shared<World> =
     Shared::new(|| Box::pin(async { with_set(World::at_once("e2e-shared", &FAMILIES).await).await }));
 /// One of a few for each test that needs one for itself.
-static POOL: Pool =
-    Pool::new("e2e", &FAMILIES, |world| Box::pin(with_set(world)), |world| Box::pin(make_whole(world)));
+static POOL: Pool = Pool::new(
+    "e2e",
+    &FAMILIES,
+    |world| Box::pin(with_set(world)),
+    |world| {
+        Box::pin(async {
+            make_whole(world).await;
+            nothing_imported(world).await;
+        })
+    },
+);
 
 async fn with_set(mut world: World) -> World {
     let set = Composition::of_all(&world.fleet, SET);
@@ -43,8 +52,19 @@ pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
     });
 }
 
-/// Starts daemons that do not run, and waits until every member says that it is connected.
+/// Waits until the leader has no import of this test: in the next one members would say and write what is not about it.
+async fn nothing_imported(world: &World) {
+    eventually("no import of this test is left", || async {
+        let left = world.leader().api::<ResourceImport>(AREA).list_metadata(&ListParams::default()).await;
+        let left: Vec<_> = left.unwrap().items.iter().map(ResourceExt::name_any).collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+    })
+    .await;
+}
+
+/// Starts what does not run of control planes and daemons, and waits until every member says that it is connected.
 pub async fn make_whole(world: &World) {
+    world.mend().await;
     for daemon in &world.daemons {
         daemon.ensure(&world.fleet).await.unwrap();
     }

@@ -2,7 +2,9 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `accept` | accepts connections for proxies |
 //! | [`account`] | clients by the token of a ServiceAccount |
+//! | [`answering`] | a server that can fall silent |
 //! | [`antrea`] | plays a member that runs Antrea's controllers |
 //! | [`antrea_leader`] | plays a leader of Antrea |
 //! | [`binding`](mod@binding) | a provider of APIs and its consumers |
@@ -10,12 +12,16 @@
 //! | [`world`] | a fleet, its administrators and its daemons |
 //! | [`fixture`] | ClusterSet `demo`: for tests that get along, and for a test alone |
 //! | [`forbidden`] | what an administrator forbids by a policy |
+//! | [`chaos`] | users and faults at random, and what has to be there when it is over |
 //! | [`cluster`] | an administrator in one cluster, and what users do there |
 //! | [`cluster_set`] | the status of a ClusterSet |
 //! | [`bring_up`](mod@bring_up) | a fleet of a test program's own |
 //! | [`crds`] | CRDs that are deleted and come back |
 //! | [`daemon`] | starts and ends daemons, waits for their Leases |
+//! | `detour` | how a daemon finds proxies in place of API servers |
+//! | [`disturbed`] | a member whose links are out of order |
 //! | [`dns`] | what a cluster's DNS server answers, and what it has to |
+//! | [`faults`] | what can be wrong with a link to an API server |
 //! | [`figures`] | how what was measured is said |
 //! | [`life`] | a daemon's processes one after the other, and what ends them |
 //! | [`manifests`] | `manifests/`, applied |
@@ -28,6 +34,7 @@
 //! | [`shell`](mod@shell) | commands as users type them |
 //! | [`say`](mod@say) | lines that are shown of tests that pass, too |
 //! | [`seen`] | what a user sees of an import or an export |
+//! | [`tunnel`] | a proxy that makes tunnels to an API server |
 //! | [`trap`] | at which of its writes a daemon is killed |
 //! | [`victim`] | a daemon that is killed at its writes |
 //! | [`waiting`] | waits for conditions |
@@ -46,18 +53,24 @@
     reason = "used by tests alone"
 )]
 
+mod accept;
 pub mod account;
+pub mod answering;
 pub mod antrea;
 pub mod antrea_leader;
 pub mod ask;
 pub mod audit;
 pub mod binding;
 pub mod bring_up;
+pub mod chaos;
 pub mod cluster;
 pub mod cluster_set;
 pub mod crds;
 pub mod daemon;
+mod detour;
+pub mod disturbed;
 pub mod dns;
+pub mod faults;
 pub mod figures;
 pub mod fixture;
 pub mod forbidden;
@@ -75,6 +88,7 @@ pub mod seen;
 pub mod shared;
 pub mod shell;
 pub mod trap;
+pub mod tunnel;
 pub mod victim;
 pub mod waiting;
 pub mod watched;

@@ -18,7 +18,7 @@ mod change;
 mod crd;
 pub mod editor;
 pub mod good;
-mod random;
+pub(crate) mod random;
 mod schema;
 
 use std::env;

@@ -16,6 +16,9 @@ use tokio::io::AsyncReadExt;
 
 use crate::{cluster::Cluster, say::say, waiting::eventually};
 
+/// So many times in a row a webhook may be late.
+const LATE: usize = 3;
+
 /// Whether tests with nodes can run here. Where they cannot, says so in a line; in CI that is a failure.
 pub fn nodes_are_possible() -> bool {
     nodes_are_possible_for(&[])
@@ -46,8 +49,23 @@ impl Cluster {
     async fn create_pod(&self, namespace: &str, params: &PostParams) -> Result<Pod, String> {
         let spec = json!({"containers": [{"name": "c", "image": "localhost/none"}]});
         let pod = json!({"metadata": {"generateName": "web-"}, "spec": spec});
-        let pod: Pod = serde_json::from_value(pod).unwrap();
-        self.api::<Pod>(namespace).create(params, &pod).await.map_err(|error| error.to_string())
+        self.admit(namespace, params, &serde_json::from_value(pod).unwrap()).await
+    }
+
+    /// Creates a Pod. Where a webhook does not answer within its three seconds, as on a machine with too much to do, it is created again, as
+    /// controllers and people do.
+    pub async fn admit(&self, namespace: &str, params: &PostParams, pod: &Pod) -> Result<Pod, String> {
+        let is_late =
+            |why: &String| ["failed calling webhook", "deadline exceeded"].iter().all(|it| why.contains(it));
+        let create =
+            async || self.api::<Pod>(namespace).create(params, pod).await.map_err(|error| error.to_string());
+        for _ in 0..LATE {
+            match create().await {
+                Err(why) if is_late(&why) => say(&why),
+                created => return created,
+            }
+        }
+        create().await
     }
 
     /// A Pod that answers by HTTP who it is (`/hostname`) and who asks (`/clientip`), with the label `app`. Comes

@@ -12,7 +12,7 @@ use std::{
 
 use fleet::Cluster;
 use http::{
-    Request, Response, Uri,
+    HeaderMap, Request, Response, Uri,
     header::{CONNECTION, HOST, TRANSFER_ENCODING},
 };
 use http_body_util::{BodyExt, Full};
@@ -37,6 +37,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use crate::{
+    accept,
     life::{Fall, Fate, Life},
     shared::RUNTIME,
     trap::{Side, is_write, named},
@@ -59,9 +60,16 @@ impl Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let server = format!("https://{}", listener.local_addr().unwrap());
         let there = Arc::new(There { server: cluster.server(), client: client(cluster), life });
-        let acceptor = acceptor(cluster);
+        let acceptor = acceptor(cluster, &[]);
         let (mut serves, refuses) = (JoinSet::new(), Arc::new(AtomicUsize::default()));
-        serves.spawn_on(serve(listener, acceptor, there, refuses.clone()), RUNTIME.handle());
+        let refused = refuses.clone();
+        let served = accept::each(listener, move |stream| {
+            let one_less = |refuses: usize| refuses.checked_sub(1);
+            let is_refused = refused.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok();
+            let stream = (!is_refused).then_some(stream);
+            connection(stream, acceptor.clone(), there.clone())
+        });
+        serves.spawn_on(served, RUNTIME.handle());
         Self { server, refuses, _serves: serves }
     }
 
@@ -78,26 +86,13 @@ struct There {
     life: Arc<Life>,
 }
 
-/// Accepts connections, for ever.
-async fn serve(listener: TcpListener, acceptor: TlsAcceptor, there: Arc<There>, refuses: Arc<AtomicUsize>) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            // A connection ends with its daemon, and how does not matter.
-            Some(_) = connections.join_next() => {}
-            accepted = listener.accept() => {
-                let (stream, _) = accepted.unwrap();
-                let one_less = |refuses: usize| refuses.checked_sub(1);
-                if refuses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
-                    continue;
-                }
-                connections.spawn(connection(stream, acceptor.clone(), there.clone()));
-            }
-        }
-    }
-}
-
-async fn connection(stream: TcpStream, acceptor: TlsAcceptor, there: Arc<There>) -> Result<(), Failure> {
+/// Serves a connection, unless it is refused.
+async fn connection(
+    stream: Option<TcpStream>,
+    acceptor: TlsAcceptor,
+    there: Arc<There>,
+) -> Result<(), Failure> {
+    let Some(stream) = stream else { return Ok(()) };
     let process = there.life.process();
     stream.set_nodelay(true)?;
     let stream = acceptor.accept(stream).await?;
@@ -114,9 +109,7 @@ impl There {
         let write = named(&parts.method, &parts.uri);
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         parts.uri = format!("{}{path}", self.server).parse::<Uri>()?;
-        for of_connection in [HOST, CONNECTION, TRANSFER_ENCODING] {
-            parts.headers.remove(of_connection);
-        }
+        forget_connection(&mut parts.headers);
         let request = Request::from_parts(parts, Full::new(body));
         let side = match fate {
             Fate::Passes => return Ok(self.client.request(request).await?),
@@ -135,16 +128,25 @@ impl There {
     }
 }
 
-/// Who is taken for the cluster's API server.
-fn acceptor(cluster: &Cluster) -> TlsAcceptor {
+/// What a proxy does not pass on.
+pub(crate) fn forget_connection(headers: &mut HeaderMap) {
+    for of_connection in [HOST, CONNECTION, TRANSFER_ENCODING] {
+        headers.remove(of_connection);
+    }
+}
+
+/// Who is taken for the cluster's API server, and speaks these protocols.
+pub(crate) fn acceptor(cluster: &Cluster, protocols: &[&[u8]]) -> TlsAcceptor {
     let certificates = certificates(&pki(cluster, "apiserver.crt")).unwrap();
     let key = PrivateKeyDer::from_pem_slice(&pki(cluster, "apiserver.key")).unwrap();
     let config = ServerConfig::builder().with_no_client_auth().with_single_cert(certificates, key);
-    TlsAcceptor::from(Arc::new(config.unwrap()))
+    let mut config = config.unwrap();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    TlsAcceptor::from(Arc::new(config))
 }
 
 /// Who trusts the cluster's API server.
-fn client(cluster: &Cluster) -> Client<HttpsConnector<HttpConnector>, Full<Bytes>> {
+pub(crate) fn client(cluster: &Cluster) -> Client<HttpsConnector<HttpConnector>, Full<Bytes>> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certificates(&pki(cluster, "ca.crt")).unwrap());
     let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();

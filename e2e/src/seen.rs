@@ -9,7 +9,11 @@ use api::{
     resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice, events::v1::Event};
+use k8s_openapi::api::{
+    core::v1::Service,
+    discovery::v1::{Endpoint, EndpointSlice},
+    events::v1::Event,
+};
 use kube::{ResourceExt, api::ListParams};
 use serde_json::Value;
 
@@ -19,7 +23,7 @@ use crate::{
 };
 
 /// A complete import: Service, ServiceImport and slices that agree with each other.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
     pub vip: String,
     /// Name and number of each port.
@@ -96,9 +100,14 @@ pub async fn imported_slices(cluster: &Cluster, namespace: &str, service: &str) 
         .items
 }
 
+/// Whether an endpoint gets traffic. One that says nothing of it does.
+pub fn is_ready(endpoint: &Endpoint) -> bool {
+    endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) != Some(false)
+}
+
 fn not_ready(slices: &[EndpointSlice]) -> BTreeSet<String> {
     let endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
-    let not_ready = endpoints.filter(|e| e.conditions.as_ref().is_some_and(|c| c.ready == Some(false)));
+    let not_ready = endpoints.filter(|endpoint| !is_ready(endpoint));
     not_ready.flat_map(|endpoint| endpoint.addresses.clone()).collect()
 }
 

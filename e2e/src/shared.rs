@@ -2,27 +2,45 @@
 
 use std::{
     any::Any,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    io::{self, Write},
+    panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
         LazyLock,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Instant,
+    thread,
+    time::{Duration, Instant},
 };
 
 use futures::{FutureExt, future::LocalBoxFuture};
 use tokio::{
     runtime::Runtime,
     sync::{Mutex, RwLock, Semaphore},
+    time::timeout,
 };
 
 use crate::bring_up::is_kept;
 
 /// All tests of a program run on it, since the clients' connections live on it.
-pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    say_failures_at_once();
+    Runtime::new().unwrap()
+});
+
+/// The test runner prints why a test failed when all have ended, which one that is stopped never does.
+fn say_failures_at_once() {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(move |failure| {
+        hook(failure);
+        // Not captured by the test runner, as `eprintln` is.
+        drop(writeln!(io::stderr(), "{}: {failure}", thread::current().name().unwrap_or("a thread")));
+    }));
+}
 
 /// How many tests use a thing side by side. The test runner starts all tests at once, and two cores serve no more.
 const AT_ONCE: usize = 4;
+/// More than any test takes, also beside others: one that hangs is to be named before CI is stopped.
+const LONGEST: Duration = Duration::from_secs(2400);
 
 /// What tests share.
 pub trait Fixture: Sync + 'static {
@@ -111,7 +129,7 @@ impl<T: Fixture> Shared<T> {
 /// Runs a test whose turn it is, and prints how long it took: what the test runner says includes the time before.
 pub(crate) async fn timed(test: impl Future<Output = ()>) {
     let begun = Instant::now();
-    test.await;
+    assert!(timeout(LONGEST, test).await.is_ok(), "the test has not ended after {LONGEST:?}");
     eprintln!("the test itself took {:.1} s", begun.elapsed().as_secs_f64());
 }
 

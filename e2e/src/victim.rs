@@ -1,22 +1,21 @@
 //! A daemon that reaches its API servers by way of proxies, and is killed there at writes that a test chooses.
 
-use std::{fs, sync::Arc};
+use std::sync::Arc;
 
-use api::cluster_set::ClusterSet;
 use fleet::cluster_set::Daemon;
-use serde_json::json;
 
 use crate::{
     daemon::End,
-    fixture::{SET, SYSTEM, World},
+    detour::detour,
+    fixture::World,
     life::{Fall, Life},
     proxy::Proxy,
     trap::Trap,
+    waiting::eventually,
 };
 
 /// Connections of a member that starts to the leader's API server, before it answers.
 const AWAY: usize = 2;
-const KUBECONFIG: &str = "--kubeconfig";
 
 /// The daemon, in place of the one of the same name that the world has. [`free`](Self::free) gives that one its place back.
 pub struct Victim {
@@ -36,11 +35,7 @@ impl Victim {
         let mut daemon = world.daemon(name).clone();
         let cluster = world.fleet.cluster(&daemon.cluster).unwrap();
         let local = Proxy::of(cluster, life.clone()).await;
-        let at = daemon.spec.args.iter().position(|arg| arg == KUBECONFIG).unwrap() + 1;
-        let kubeconfig = fs::read_to_string(&daemon.spec.args[at]).unwrap();
-        let file = format!("{}.proxied", daemon.spec.args[at]);
-        fs::write(&file, kubeconfig.replace(&cluster.server(), &local.server)).unwrap();
-        daemon.spec.args[at] = file;
+        detour(&mut daemon, cluster, &local.server);
         let leader = if daemon.is_member {
             Some(Proxy::of(world.fleet.cluster("leader").unwrap(), life.clone()).await)
         } else {
@@ -48,7 +43,7 @@ impl Victim {
         };
         let victim = Self { world, daemon, life, _local: local, leader };
         if let Some(proxy) = &victim.leader {
-            victim.go_by(&proxy.server).await;
+            world.leader_is_at(victim.cluster(), &proxy.server).await;
         }
         victim.start().await;
         victim
@@ -79,7 +74,7 @@ impl Victim {
 
     /// Waits until the trap has killed; where it did.
     pub async fn falls(&self) -> Fall {
-        self.life.falls().await
+        eventually("the trap kills", || async { self.fell().ok_or_else(|| "it lives".to_owned()) }).await
     }
 
     /// Where the trap has killed, if it has.
@@ -115,17 +110,9 @@ impl Victim {
         self.disarm().await;
         self.world.end(self.name(), End::Crash).await;
         if self.leader.is_some() {
-            self.go_by(&self.world.fleet.cluster("leader").unwrap().server()).await;
+            let server = self.world.fleet.cluster("leader").unwrap().server();
+            self.world.leader_is_at(self.cluster(), &server).await;
         }
         self.world.start(self.name()).await;
-    }
-
-    /// Lets it reach the leader by this URL.
-    async fn go_by(&self, server: &str) {
-        let cluster = self.world.cluster(self.cluster());
-        let set: ClusterSet = cluster.api(SYSTEM).get(SET).await.unwrap();
-        let mut leaders = json!(set.spec.leaders);
-        leaders[0]["server"] = json!(server);
-        let _: ClusterSet = cluster.patch(SYSTEM, SET, &json!({"spec": {"leaders": leaders}})).await;
     }
 }

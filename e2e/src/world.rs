@@ -3,18 +3,20 @@
 use std::sync::Mutex;
 
 use api::lease::Pace;
+use cli::objects::member::secret_name;
 use fleet::{
-    Fleet,
+    Component, Fleet,
     cluster_set::{self, Composition, Daemon},
 };
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
+use k8s_openapi::api::core::v1::Secret;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
     bring_up::{bring_up, is_kept},
     cluster::Cluster,
     shared::Fixture,
-    waiting::{NAMESPACE_GONE, within},
+    waiting::{NAMESPACE_GONE, eventually, within},
 };
 
 /// How often daemons of tests renew their Leases: five times as often as usual, so that nobody waits long for a silence.
@@ -25,9 +27,14 @@ pub fn pace() -> (String, String) {
     ("FREEPORT_LEASE_SECONDS".to_owned(), PACE.seconds().to_string())
 }
 
+/// In the environment of a daemon that connects to no endpoints: those of most tests have addresses that nobody gave them.
+pub fn no_probes() -> (String, String) {
+    ("FREEPORT_PROBE".to_owned(), "off".to_owned())
+}
+
 /// Control planes of a test program that run at once, besides those that most tests share. Each takes from two cores what tests need,
 /// whether one uses it or not; fixtures come in the order in which tests ask for them.
-const PLANES: usize = 11;
+const PLANES: usize = 9;
 static ROOM: Semaphore = Semaphore::const_new(PLANES);
 
 /// A part of [`PLANES`].
@@ -43,7 +50,7 @@ pub struct World {
     pub fleet: Fleet,
     /// Those that run beside the fleet; in clusters with nodes they run in Pods.
     pub daemons: Vec<Daemon>,
-    /// Environment in which they run: [`pace`], unless something is measured.
+    /// Environment in which they run: [`pace`] and [`no_probes`], unless something is measured.
     pub env: Vec<(String, String)>,
     clusters: Vec<Cluster>,
     room: Mutex<Option<Room>>,
@@ -57,7 +64,7 @@ impl Fixture for World {
 
 impl World {
     pub fn new(fleet: Fleet, clusters: Vec<Cluster>) -> Self {
-        Self { fleet, daemons: Vec::new(), env: vec![pace()], clusters, room: Mutex::new(None) }
+        Self { fleet, daemons: Vec::new(), env: vec![pace(), no_probes()], clusters, room: Mutex::new(None) }
     }
 
     /// [`at_once`](Self::at_once), as soon as there is room.
@@ -84,8 +91,23 @@ impl World {
             daemon.ensure(&self.fleet).await.unwrap();
         }
         cluster_set::ready(&self.fleet, &set.set, &daemons).await.unwrap();
+        for daemon in daemons.iter().filter(|daemon| daemon.is_member) {
+            self.knows_authorities(&daemon.cluster, &set.set).await;
+        }
         self.daemons.retain(|had| daemons.iter().all(|daemon| daemon.spec.name != had.spec.name));
         self.daemons.extend(daemons);
+    }
+
+    /// Waits until it is noted with the credential of a member which authorities the leader's cluster publishes. A member that joined before
+    /// they were published does that at some time in its first minutes.
+    async fn knows_authorities(&self, member: &str, set: &str) {
+        let secrets = self.cluster(member).api::<Secret>(cli::objects::SYSTEM);
+        eventually(&format!("{member} knows the authorities"), || async {
+            let secret = secrets.get(&secret_name(set)).await.map_err(|error| error.to_string())?;
+            let keys: Vec<_> = secret.data.unwrap_or_default().into_keys().collect();
+            if keys.iter().any(|key| key == "named-ca.crt") { Ok(()) } else { Err(format!("{keys:?}")) }
+        })
+        .await;
     }
 
     /// Runs `freeport init` and `join`; the set's daemons, which it does not start.
@@ -134,10 +156,33 @@ impl World {
     /// Waits until what earlier tests left is gone.
     pub async fn quiet(&self) {
         within(NAMESPACE_GONE, "what earlier tests left is gone", || async {
-            let going = join_all(self.clusters.iter().map(Cluster::namespaces_going)).await.concat();
+            let going = try_join_all(self.clusters.iter().map(Cluster::namespaces_going)).await?.concat();
             if going.is_empty() { Ok(()) } else { Err(format!("Namespaces {going:?}")) }
         })
         .await;
+    }
+
+    /// Starts a part of a control plane that does not run.
+    pub async fn run_again(&self, cluster: &str, component: Component) {
+        let cluster = self.fleet.cluster(cluster).unwrap();
+        eventually(&format!("{component} of {} runs again", cluster.name()), || async {
+            cluster.start(component).await.map_err(|error| error.to_string())
+        })
+        .await;
+    }
+
+    /// Starts what has ended of all control planes: kube-controller-manager ends where its API server goes while it starts.
+    pub async fn mend(&self) {
+        for cluster in self.fleet.clusters() {
+            for component in Component::CONTROL_PLANE {
+                let name = cluster.process_name(component);
+                let process = self.fleet.process(&name).await.unwrap().unwrap();
+                if !process.is_running().await.unwrap() {
+                    eprintln!("{name} had ended");
+                    self.run_again(cluster.name(), component).await;
+                }
+            }
+        }
     }
 
     /// Ends the fleet, unless its files shall be kept.

@@ -22,6 +22,12 @@ use crate::{
     tools::Tool,
 };
 
+/// How much the Go programs of a control plane without a node allocate before they collect garbage, in percent of what is in use,
+/// and how much memory one may have before it collects more often. Two cores are what tests on such clusters lack: with Go's default of
+/// 100 % they need a fifth more processor time, and an API server 240 MB less. Clusters with nodes keep the default: three of them fit
+/// into the memory that the README asks for.
+const GARBAGE: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "4GiB")];
+
 /// What all clusters of a fleet are run with.
 #[derive(Clone, Debug)]
 pub(crate) struct Equipment {
@@ -98,6 +104,7 @@ pub(crate) fn spec(
     };
     Ok(match stage {
         Stage::Node => spec.env("PATH", installed::path()),
+        _ if !cluster.has_node() => GARBAGE.iter().fold(spec, |spec, (name, value)| spec.env(*name, *value)),
         _ => spec,
     })
 }

@@ -7,8 +7,11 @@ use std::{net::IpAddr, path::PathBuf, sync::Arc};
 pub(crate) use self::ready::{Nodes, bring_up, switch};
 use crate::{
     Component, Error, Families, Family, Process, Signal, assembly::Equipment, client,
-    cluster_layout::ClusterLayout, containerd, keeper::Client, ports,
+    cluster_layout::ClusterLayout, containerd, keeper::Client, network, ports,
 };
+
+/// The fleet's name for the process that connects machines. No cluster's process is called so: theirs have a slash.
+pub(crate) const SWITCH: &str = "switch";
 
 /// One cluster of a fleet: a control plane and, in a fleet with nodes, its node.
 #[derive(Clone, Debug)]
@@ -142,6 +145,29 @@ impl Cluster {
             }
         }
         ready::start(self, component).await
+    }
+
+    /// Takes its machine off the network, as if somebody had pulled the cable at the switch: nothing gets in or out, and nobody is told.
+    ///
+    /// # Errors
+    /// [`Error::NoNode`], [`Error::Network`], [`Error::Keeper`].
+    pub async fn unplug(&self) -> Result<(), Error> {
+        Ok(network::unplug(self.switch().await?, self.layout.record.index).await?)
+    }
+
+    /// Ends [`Cluster::unplug`].
+    ///
+    /// # Errors
+    /// [`Error::NoNode`], [`Error::Network`], [`Error::Keeper`].
+    pub async fn plug(&self) -> Result<(), Error> {
+        Ok(network::plug(self.switch().await?, self.layout.record.index).await?)
+    }
+
+    async fn switch(&self) -> Result<u32, Error> {
+        if !self.has_node() {
+            return Err(Error::NoNode(self.name().to_owned()));
+        }
+        Ok(self.keeper.pid(SWITCH).await?)
     }
 
     /// The families of its Pods and Services.

@@ -195,7 +195,10 @@ pub async fn deploy_as(
 ) -> Result<(), Error> {
     let servers = leader_servers(fleet, composition)?;
     let image = load_daemons(fleet, DaemonImage::OfContent).await?;
-    let inside = |_: &Cluster| Run { daemons: Daemons::Inside { image: Some(image.clone()) }, ..deployed() };
+    let inside = |_: &Cluster| Run {
+        daemons: Daemons::Inside { image: Some(image.clone()), replicas: None },
+        ..deployed()
+    };
     install(fleet, composition, &servers, inside, say).await?;
     name_imports(fleet, say).await
 }
@@ -223,7 +226,7 @@ fn context(fleet: &Fleet, cluster: &str) -> KubeContext {
 
 fn deployed() -> Run {
     Run {
-        daemons: Daemons::Inside { image: None },
+        daemons: Daemons::Inside { image: None, replicas: None },
         only: vec![],
         wait: true,
         timeout: LIMIT,
@@ -257,6 +260,8 @@ async fn install(
                 cluster: context(fleet, name),
                 leader_server,
                 offload: offload.clone(),
+                probe: None,
+                ranges: None,
                 run,
             };
             cli::init(&options, say).await?
@@ -268,6 +273,8 @@ async fn install(
                 leader: context(fleet, leader),
                 leader_server,
                 offload: offload.clone(),
+                probe: None,
+                ranges: None,
                 run,
             };
             cli::join(&options, say).await?

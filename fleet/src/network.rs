@@ -13,16 +13,17 @@
 //! The number is claimed by making this machine's interface to the fleet, `freeportX`: the kernel makes one of that
 //! name, and removes it with the fleet's switch, at its other end.
 
+mod ip;
+
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    process::Stdio,
 };
 
 use serde::{Deserialize, Serialize};
-use tokio::{io::AsyncWriteExt, process::Command};
 
-use crate::{Families, Family, installed, subnet::Subnet};
+use self::ip::ip;
+use crate::{Families, Family, subnet::Subnet};
 
 /// Higher numbers than homes, offices and cloud networks commonly use, and than fleets without nodes use for ClusterIPs.
 const FIRST: u8 = 160;
@@ -154,7 +155,7 @@ impl Network {
     ) -> Result<(), Error> {
         let mut lines = vec![
             "link set lo up".to_owned(),
-            format!("link add eth0 type veth peer name cluster{index} netns {switch}"),
+            format!("link add eth0 type veth peer name {} netns {switch}", port(index)),
         ];
         lines.extend(self.up("eth0", 10 + index));
         // Packets to a ClusterIP need a route before kube-proxy's rules see them.
@@ -165,7 +166,7 @@ impl Network {
         );
         lines.extend((0..clusters).filter(|other| *other != index).flat_map(|other| self.routes_to(other)));
         ip(Some(machine), &lines.join("\n")).await?;
-        ip(Some(switch), &format!("link set cluster{index} master {BRIDGE} up")).await
+        plug(switch, index).await
     }
 
     /// Gives an interface its addresses. They are usable at once, without duplicate address detection.
@@ -187,30 +188,19 @@ impl Network {
     }
 }
 
-/// Runs commands of ip(8), a line each, here or in the network namespace of a process.
-async fn ip(inside: Option<u32>, lines: &str) -> Result<(), Error> {
-    let mut command = match inside {
-        None => Command::new("ip"),
-        Some(pid) => {
-            let mut command = Command::new("nsenter");
-            command.arg(format!("--net=/proc/{pid}/ns/net")).arg("ip");
-            command
-        }
-    };
-    let failed = |said: String| Error::Ip { commands: lines.replace('\n', "; "), said };
-    let run = async {
-        command.args(["-batch", "-"]).env("PATH", installed::path()).stdin(Stdio::piped());
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn()?;
-        if let Some(mut stdin) = child.stdin.take() {
-            stdin.write_all(lines.as_bytes()).await?;
-        }
-        child.wait_with_output().await
-    };
-    let output = run.await.map_err(|error| failed(error.to_string()))?;
-    if !output.status.success() {
-        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
-    }
-    Ok(())
+/// The switch's end of the link to a cluster's machine.
+fn port(index: u8) -> String {
+    format!("cluster{index}")
+}
+
+/// Connects that link with the others.
+pub(crate) async fn plug(switch: u32, index: u8) -> Result<(), Error> {
+    ip(Some(switch), &format!("link set {} master {BRIDGE} up", port(index))).await
+}
+
+/// Takes it off: what is sent over it arrives nowhere, and neither end is told.
+pub(crate) async fn unplug(switch: u32, index: u8) -> Result<(), Error> {
+    ip(Some(switch), &format!("link set {} nomaster", port(index))).await
 }
 
 /// The destinations in /proc/net/route.

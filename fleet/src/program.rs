@@ -34,7 +34,7 @@ pub enum Error {
 
 /// The path of a program of this workspace, up to date.
 ///
-/// If cargo started this program (`cargo test`, `cargo run`), cargo builds the other one, in the same profile:
+/// If cargo started this program (`cargo test`, `cargo run`), cargo builds the other one, optimized if this one is:
 /// `cargo test` of one package does not build another's programs. Otherwise it is expected beside this program,
 /// or a directory up, where cargo puts programs relative to tests.
 ///
@@ -79,11 +79,19 @@ enum Linking {
     Static,
 }
 
+fn profile(package: &str) -> &'static str {
+    match package {
+        _ if cfg!(debug_assertions) => "dev",
+        "leader" | "member" => "daemon",
+        _ => "release",
+    }
+}
+
 async fn build(cargo: &OsStr, package: &str, name: &str, linking: Linking) -> Result<PathBuf, Error> {
     let mut command = Command::new(cargo);
     command
         .args(["rustc", "--package", package, "--bin", name, "--message-format", "json-render-diagnostics"])
-        .args(["--profile", if cfg!(debug_assertions) { "dev" } else { "release" }])
+        .args(["--profile", profile(package)])
         .arg("--manifest-path")
         .arg(manifest())
         .stdin(Stdio::null())

@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use crate::{
     ClusterSpec, Error, ProcessSpec, ProcessState, Stage,
     assembly::{self, Equipment},
-    cluster::{self, Cluster, Nodes},
+    cluster::{self, Cluster, Nodes, SWITCH},
     cluster_layout::ClusterLayout,
     component::Ports,
     keeper::{Client, OWN_EXECUTABLE, machine},
@@ -19,8 +19,6 @@ use crate::{
 
 /// The usual ports: a machine is the cluster's own.
 const MACHINE_PORTS: Ports = Ports { api: 6443, etcd: 2379, etcd_peer: 2380 };
-/// The fleet's name for the process that connects machines. No cluster's process is called so: theirs have a slash.
-const SWITCH: &str = "switch";
 /// Other programs may take a port between picking and listening.
 const PORT_ATTEMPTS: usize = 4;
 

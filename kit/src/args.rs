@@ -39,6 +39,10 @@ pub struct DaemonArgs {
     /// renewed three times in this time.
     #[arg(long, env = "FREEPORT_LEASE_SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(6..=3600))]
     pub lease_seconds: u16,
+    /// Name of this replica, where several of this daemon run for one cluster: one of them is active, the others stand by. In Pods it
+    /// is the name of the Pod [default: this is the only one].
+    #[arg(long, env = "FREEPORT_REPLICA", value_name = "NAME")]
+    pub replica: Option<String>,
 }
 
 /// Shape of log lines.

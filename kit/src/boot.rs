@@ -22,8 +22,10 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     args::{self, DaemonArgs, LogFormat, LogLevel, ProcessArgs},
     client,
+    election::{Election, Ended},
     events::{self, Events},
     failure,
+    hold::{Grant, Hold},
     holder::Holder,
     metrics::Metrics,
     serve::{self, Readiness},
@@ -41,6 +43,9 @@ pub struct Env {
     pub namespace: String,
     /// Who we are among the holders of Leases.
     pub holder: Holder,
+    /// Whether we may write, where several replicas run. [`client`](Self::client) heeds it, and so does every other client that it
+    /// guards.
+    pub hold: Hold,
     /// How often Leases are renewed.
     pub pace: Pace,
     /// Metrics to count in.
@@ -188,7 +193,7 @@ where
     Ok(())
 }
 
-/// Runs a daemon and sends its Events, until it has ended and all are sent.
+/// Runs a daemon and sends its Events, until it has ended and all are sent; of several replicas, until another one is active.
 fn live_as_daemon<Fut>(
     name: &'static str,
     args: DaemonArgs,
@@ -198,9 +203,22 @@ fn live_as_daemon<Fut>(
 where
     Fut: Future<Output = ()> + Send + 'static,
 {
-    let instance = instance(name);
-    let Process { client, metrics, ready, stop } = process;
+    let (namespace, pace) = (args.namespace(), args.pace());
+    let random = random();
+    let instance = instance(name, &random);
+    let Process { client: unguarded, metrics, ready, stop } = process;
+    let replica = args.replica.map(|replica| (Grant::new(), replica));
+    let hold = replica.as_ref().map_or_else(Hold::sole, |(grant, replica)| grant.hold(name, replica));
+    let client = hold.guard(unguarded.clone());
     let (events, send) = events::channel(client.clone(), name, instance.clone(), metrics.clone());
+    let ended = CancellationToken::new();
+    let elected = replica.map(|(grant, replica)| {
+        let of = (replica.as_str(), random.as_str());
+        let election = Election::new(hold.sign(unguarded), name, &namespace, of, metrics.clone());
+        election.run(grant, events.clone(), stop.clone(), ended.clone())
+    });
+    metrics.active().set(i64::from(elected.is_none()));
+    ready.heeds(hold.clone());
     async move {
         let life = async move {
             let cluster_uid = tokio::select! {
@@ -209,15 +227,29 @@ where
             };
             let holder = Holder { cluster_uid, instance };
             tracing::info!(%holder, "{name} knows its cluster");
-            let (namespace, pace) = (args.namespace(), args.pace());
-            daemon(Env { client, namespace, holder, pace, metrics, events, ready, stop }).await;
+            daemon(Env { client, namespace, holder, hold, pace, metrics, events, ready, stop }).await;
         };
-        // Two tasks, so that Events are sent whatever the daemon is doing.
+        // Tasks of their own, so that Events are sent and the Lease of the active replica is renewed whatever the daemon is doing.
         let mut parts = JoinSet::new();
-        parts.spawn(life);
-        parts.spawn(send);
-        while let Some(ended) = parts.join_next().await {
-            ended.unwrap_or_else(crate::drive::resume);
+        parts.spawn(async move {
+            life.await;
+            ended.cancel();
+            Ended::Stopped
+        });
+        parts.spawn(async move {
+            send.await;
+            Ended::Stopped
+        });
+        if let Some(elected) = elected {
+            parts.spawn(elected);
+        }
+        while let Some(part) = parts.join_next().await {
+            match part {
+                // What the daemon does under way is refused already.
+                Ok(Ended::Lost) => return,
+                Ok(Ended::Stopped) => {}
+                Err(error) => crate::drive::resume(error),
+            }
         }
     }
 }
@@ -247,12 +279,16 @@ async fn cluster_uid(client: &Client) -> String {
 
 /// Tells this process from others of the same cluster: a Pod's host name is its own, a process on a shared host has its pid. Where
 /// a machine was copied, its Pods were, too: so each process has something random besides.
-fn instance(name: &str) -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let (host, uuid) = (read("/proc/sys/kernel/hostname"), read("/proc/sys/kernel/random/uuid"));
+fn instance(name: &str, random: &str) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = Some(host.trim()).filter(|host| !host.is_empty()).unwrap_or(name);
-    let random: String = uuid.chars().take_while(char::is_ascii_hexdigit).collect();
     format!("{host}-{}-{random}", std::process::id())
+}
+
+/// Something that no other process has.
+fn random() -> String {
+    let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
+    uuid.chars().take_while(char::is_ascii_hexdigit).collect()
 }
 
 /// kube's client logs whole answers that do not decode, Secrets included: only its errors are let through, at any level. Its

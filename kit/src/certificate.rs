@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
 use rustls::{
     CertificateError, RootCertStore,
@@ -14,6 +15,9 @@ use rustls::{
 };
 
 use crate::failure::{Failure, of_certificate};
+
+/// Characters of a line of PEM.
+const LINE: usize = 64;
 
 /// The year 10000: later than any certificate can say.
 const NEVER: u64 = 253_402_300_800;
@@ -47,6 +51,23 @@ pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
         .collect::<Result<_, _>>()
         .map_err(|error| Error::Malformed(error.to_string()))?;
     if all.is_empty() { Err(Error::NoCertificate) } else { Ok(all) }
+}
+
+/// The certificates as one PEM text.
+pub fn pem(certificates: &[CertificateDer<'_>]) -> String {
+    let mut text = String::new();
+    for certificate in certificates {
+        let encoded = BASE64_STANDARD.encode(certificate);
+        text.push_str("-----BEGIN CERTIFICATE-----\n");
+        for (place, character) in encoded.char_indices() {
+            if place > 0 && place % LINE == 0 {
+                text.push('\n');
+            }
+            text.push(character);
+        }
+        text.push_str("\n-----END CERTIFICATE-----\n");
+    }
+    text
 }
 
 /// A certificate, with those between it and its authority, and its key, both PEM.
@@ -103,7 +124,8 @@ pub fn verify(
     }
 }
 
-fn verifier(authorities: &[CertificateDer<'_>]) -> Result<Arc<WebPkiServerVerifier>, Failure> {
+/// Who trusts these authorities alone.
+pub(crate) fn verifier(authorities: &[CertificateDer<'_>]) -> Result<Arc<WebPkiServerVerifier>, Failure> {
     let mut roots = RootCertStore::empty();
     for authority in authorities {
         roots.add(authority.clone().into_owned()).map_err(|error| Failure::Untrusted(error.to_string()))?;
@@ -146,6 +168,18 @@ mod tests {
             assert_eq!(validity(certificate.der()), Ok(want), "{names:?}");
         }
         assert!(matches!(validity(&vec![1, 2, 3].into()), Err(Error::Malformed(_))));
+    }
+
+    #[test]
+    fn certificates_read_back_from_their_text() {
+        let all: Vec<_> = ["a", "b"]
+            .map(|name| params(&[name], (2020, 2030)).self_signed(&KeyPair::generate().unwrap()).unwrap())
+            .into_iter()
+            .map(|certificate| certificate.der().clone())
+            .collect();
+        let text = pem(&all);
+        assert_eq!(certificates(text.as_bytes()), Ok(all));
+        assert!(text.lines().all(|line| line.len() <= LINE), "{text}");
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Clients: one for the cluster a daemon runs in, one for the leader's; and those of kubeconfigs that others write.
 
+mod credential;
 pub mod kubeconfig;
+mod way;
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{env, path::Path, sync::Arc, time::Duration};
 
-use api::cluster_set::server_uri;
+use api::{cluster_set::server_uri, membership::Via, proxy};
 use futures::future::BoxFuture;
 use http::Uri;
 use hyper_rustls::FixedServerNameResolver;
@@ -12,25 +14,31 @@ use hyper_util::{
     client::legacy::connect::HttpConnector,
     rt::{TokioExecutor, TokioTimer},
 };
-use k8s_openapi::ByteString;
 use kube::{
     Client, Config,
     client::{ClientBuilder, ConfigExt, retry::RetryPolicy},
-    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
+    config::{KubeConfigOptions, Kubeconfig},
 };
-use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
+use rustls::pki_types::{CertificateDer, ServerName};
 use tower::{BoxError, ServiceBuilder, retry::RetryLayer};
+
+pub use self::credential::Credential;
+use self::way::Way;
 
 /// Key of a Secret: CA that signed the leader's serving certificate, PEM.
 pub const CA: &str = "ca.crt";
+/// Key of a Secret: the authorities in [`CA`] that the leader's cluster has published, PEM. They are removed when it does not publish them any
+/// more; others stay.
+pub const NAMED_CA: &str = "named-ca.crt";
 /// Key of a Secret: bearer token for the leader.
 pub const TOKEN: &str = "token";
 
 const CONNECT: Duration = Duration::from_secs(5);
 /// Until when a connection to a server that may be far away has to stand, TLS included: one that is frozen accepts it, and says nothing.
 const STANDS: Duration = Duration::from_secs(10);
-/// A link that is dead without saying so is found after two of these.
-const PING: Duration = Duration::from_secs(20);
+/// A link that is dead without saying so is found after two of these. One on which something comes is not asked, so that a slow one is not
+/// taken for dead while it brings a long list.
+const PING: Duration = Duration::from_secs(6);
 /// A connection to our own API server on which nothing came for so long is dead: every watch is ended and begun anew once a minute,
 /// and no other request takes as long.
 const SILENT: Duration = Duration::from_secs(90);
@@ -44,6 +52,12 @@ pub enum Error {
     /// `spec.leaders[0].server` is not what it has to be.
     #[error("server {0:?} must have the form https://HOST[:PORT][/PATH]")]
     Server(String),
+    /// A proxy is not what it has to be. It may have a password, so it is not repeated.
+    #[error("the proxy must have the form http://[USER:PASSWORD@]HOST[:PORT]")]
+    Proxy,
+    /// No certificate can be for that.
+    #[error("{0:?} is neither a DNS name nor an address")]
+    ServerName(String),
     /// The Secret lacks a key.
     #[error("the Secret has no key {0:?}")]
     Missing(&'static str),
@@ -90,28 +104,42 @@ fn patient(mut config: Config, silent: Duration) -> Result<Client, Error> {
     Client::try_from(config).map_err(|e| Error::Local(e.to_string()))
 }
 
-/// A client for the leader, from the ClusterSet's `server` and the Secret's bytes.
+/// A client for the leader, from the ClusterSet's `server`, with whatever the credential is at the time of each request.
 ///
-/// Whoever may write the Secret must not gain more than a connection: it holds a CA and a token, never a kubeconfig, so
-/// nothing in it can run a program, read a file, or switch off verification. Many watches share one HTTP/2 connection,
-/// which is pinged, so that a link that died unseen is noticed.
-pub fn remote(server: &str, secret: &BTreeMap<String, ByteString>) -> Result<Client, Error> {
+/// Many watches share one HTTP/2 connection, which is pinged, so that a link that died unseen is noticed.
+pub fn remote(server: &str, credential: &Credential, via: &Via) -> Result<Client, Error> {
     let mut config = Config::new(server_uri(server).ok_or_else(|| Error::Server(server.to_owned()))?);
-    config.root_cert = Some(authorities(secret)?);
-    config.auth_info = AuthInfo { token: Some(token(secret)?.into()), ..AuthInfo::default() };
-    tuned(config)
+    // Those of the credential are asked instead. Without any, the system's would be looked for.
+    config.root_cert = Some(Vec::new());
+    if let Some(proxy) = &via.proxy {
+        let uri = proxy.parse::<Uri>().ok();
+        let uri = uri.filter(|uri| uri.scheme_str() == Some("http") && uri.host().is_some());
+        config.proxy_url = Some(uri.ok_or(Error::Proxy)?);
+    }
+    if let Some(name) = via.server_name.as_ref().filter(|name| !is_server_name(name)) {
+        return Err(Error::ServerName(name.clone()));
+    }
+    config.tls_server_name.clone_from(&via.server_name);
+    tuned(config, Some(credential))
 }
 
-/// For a server that may be far away: a dead link is noticed, and small requests do not wait for each other.
-fn tuned(config: Config) -> Result<Client, Error> {
-    within(config, STANDS)
+/// For a server that may be far away: a dead link is noticed, and small requests do not wait for each other. Without a `credential`, that
+/// in the configuration is used.
+fn tuned(mut config: Config, credential: Option<&Credential>) -> Result<Client, Error> {
+    let proxy = config.proxy_url.as_ref().map(Uri::to_string);
+    let proxy = proxy::of(&config.cluster_url, proxy.as_deref(), |name| env::var(name).ok());
+    config.proxy_url = proxy.and_then(|proxy| proxy.parse().ok());
+    within(config, credential, STANDS)
 }
 
 /// A client whose connections have to stand after `limit`.
-fn within(config: Config, limit: Duration) -> Result<Client, Error> {
+fn within(config: Config, credential: Option<&Credential>, limit: Duration) -> Result<Client, Error> {
     let setup = |error: &dyn std::fmt::Display| Error::Setup(error.to_string());
 
-    let tls = config.rustls_client_config().map_err(|e| setup(&e))?;
+    let mut tls = config.rustls_client_config().map_err(|e| setup(&e))?;
+    if let Some(credential) = credential {
+        tls.dangerous().set_certificate_verifier(Arc::new(credential.clone()));
+    }
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
@@ -122,7 +150,8 @@ fn within(config: Config, limit: Duration) -> Result<Client, Error> {
         let name = ServerName::try_from(name.clone()).map_err(|e| setup(&e))?;
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    let https = https.enable_all_versions().wrap_connector(http);
+    let way = Way::to(&config.cluster_url, http, config.proxy_url.as_ref());
+    let https = https.enable_all_versions().wrap_connector(way);
     let https = ServiceBuilder::new().map_future(move |connected| stands(connected, limit)).service(https);
     let hyper = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -134,10 +163,16 @@ fn within(config: Config, limit: Duration) -> Result<Client, Error> {
         .build::<_, kube::client::Body>(https);
     let retry = RetryPolicy::new(Duration::from_millis(50), Duration::from_secs(2), 3, true)
         .map_err(|e| setup(&e))?;
+    let credential = credential.cloned();
+    let signed = move |request: http::Request<kube::client::Body>| match &credential {
+        Some(credential) => credential.sign(request),
+        None => request,
+    };
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .layer(RetryLayer::new(retry))
         .option_layer(config.auth_layer().map_err(|e| setup(&e))?)
+        .map_request(signed)
         .map_err(BoxError::from)
         .service(hyper);
     Ok(ClientBuilder::new(service, config.default_namespace).build())
@@ -157,29 +192,9 @@ pub fn is_server_name(name: &str) -> bool {
     ServerName::try_from(name).is_ok()
 }
 
-fn authorities(secret: &BTreeMap<String, ByteString>) -> Result<Vec<Vec<u8>>, Error> {
-    let pem = secret.get(CA).ok_or(Error::Missing(CA))?;
-    let certificates = CertificateDer::pem_slice_iter(&pem.0)
-        .map(|certificate| certificate.map(|der| der.to_vec()))
-        .collect::<Result<Vec<_>, _>>()
-        .unwrap_or_default();
-    if certificates.is_empty() { Err(Error::Malformed(CA, "a PEM certificate")) } else { Ok(certificates) }
-}
-
-fn token(secret: &BTreeMap<String, ByteString>) -> Result<String, Error> {
-    let bytes = secret.get(TOKEN).ok_or(Error::Missing(TOKEN))?;
-    let text = std::str::from_utf8(&bytes.0).unwrap_or_default().trim();
-    let fits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
-    if fits { Ok(text.to_owned()) } else { Err(Error::Malformed(TOKEN, "a bearer token")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn secret(entries: &[(&str, &str)]) -> BTreeMap<String, ByteString> {
-        entries.iter().map(|(k, v)| ((*k).to_owned(), ByteString(v.as_bytes().to_vec()))).collect()
-    }
 
     #[tokio::test]
     async fn a9_a_watch_of_our_own_cluster_that_hears_nothing_ends() {
@@ -215,23 +230,10 @@ mod tests {
         let frozen = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}", frozen.local_addr().unwrap());
         drop(rustls::crypto::ring::default_provider().install_default());
-        let client = within(Config::new(url.parse().unwrap()), Duration::from_millis(50)).unwrap();
+        let client = within(Config::new(url.parse().unwrap()), None, Duration::from_millis(50)).unwrap();
         let read = Api::<Secret>::namespaced(client, "x");
         let answer = tokio::time::timeout(Duration::from_secs(20), read.get("x")).await.unwrap();
         let failure = crate::failure::classify(&answer.unwrap_err());
         assert_eq!(failure, crate::failure::Failure::Unreachable("no answer in time"));
-    }
-
-    #[test]
-    fn a_secret_is_a_ca_and_a_token_and_nothing_else() {
-        assert!(matches!(remote("https://l", &secret(&[(TOKEN, "t")])), Err(Error::Missing(CA))));
-        assert!(matches!(
-            remote("https://l", &secret(&[(CA, "x"), (TOKEN, "t")])),
-            Err(Error::Malformed(CA, _))
-        ));
-        let kubeconfig = secret(&[("kubeconfig", "users: [{user: {exec: {command: /bin/sh}}}]")]);
-        assert!(matches!(remote("https://l", &kubeconfig), Err(Error::Missing(_))), "never looked at");
-        assert!(matches!(token(&secret(&[(TOKEN, "a\nX-Evil: b")])), Err(Error::Malformed(TOKEN, _))));
-        assert_eq!(token(&secret(&[(TOKEN, "abc.def\n")])).unwrap(), "abc.def");
     }
 }

@@ -1,40 +1,26 @@
 //! Kubernetes Events: said where the user looks, never in the way of the work.
 
+mod send;
+
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
-use jiff::Timestamp;
-use k8s_openapi::{
-    api::{core::v1::ObjectReference, events::v1},
-    apimachinery::pkg::apis::meta::v1::{Condition, MicroTime},
-};
+use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{
-    Api, Client,
-    api::{ObjectMeta, PostParams},
-    runtime::events::{Event, EventType, Recorder, Reporter},
+    Client,
+    runtime::events::{Event, EventType, Reporter},
 };
-use tokio::{sync::mpsc, time::timeout};
+use tokio::sync::mpsc;
 
-use crate::{
-    failure::{Failure, classify},
-    metrics::Metrics,
-};
+use self::send::Sender;
+use crate::metrics::Metrics;
 
-/// Events waiting to be sent, at most. More are dropped and counted.
+/// Most Events that wait to be sent for the first time, and most that wait to be sent again. More are dropped and counted.
 const WAITING: usize = 256;
 /// Bytes of a message: an API server refuses Events with 1024 and more.
 const NOTE_MAX: usize = 1023;
-/// Characters of the name of an Event, of which those that its time takes are left to the object's.
-const NAME_MAX: usize = 253;
-/// For sending one.
-const LIMIT: Duration = Duration::from_secs(10);
-/// How often an Event is sent that is not taken: an API server that starts refuses for a moment what it allows afterwards.
-const ATTEMPTS: usize = 3;
-/// Between two of them.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// Where to leave an Event. Cloning shares it.
 #[derive(Clone)]
@@ -158,81 +144,22 @@ pub fn channel(
 ) -> (Events, impl Future<Output = ()> + Send) {
     let (bell, mut rung) = mpsc::channel(1);
     let waiting = Arc::<Mutex<Waiting>>::default();
-    let events = Events { waiting: waiting.clone(), bell, metrics };
+    let events = Events { waiting: waiting.clone(), bell, metrics: metrics.clone() };
     let send = async move {
         let reporter = Reporter { controller: controller.into(), instance: Some(instance) };
-        let sender = Sender { recorder: Recorder::new(client.clone(), reporter.clone()), client, reporter };
-        while rung.recv().await.is_some() {
+        let mut sender = Sender::new(client, reporter, metrics);
+        loop {
             while let Some((object, event)) = { lock(&waiting).take() } {
-                sender.send(&event, &object).await;
+                sender.send(object, event).await;
+            }
+            tokio::select! {
+                rings = rung.recv() => if rings.is_none() { break },
+                () = sender.is_due() => sender.again().await,
             }
         }
+        sender.finish().await;
     };
     (events, send)
-}
-
-struct Sender {
-    recorder: Recorder,
-    client: Client,
-    reporter: Reporter,
-}
-
-impl Sender {
-    /// Sends it, again if it may be taken then. What nobody takes is lost.
-    async fn send(&self, event: &Event, object: &ObjectReference) {
-        for attempt in 1..=ATTEMPTS {
-            let failure = match timeout(LIMIT, self.once(event, object)).await {
-                Ok(Ok(())) => return,
-                Ok(Err(error)) => classify(&error),
-                Err(_) => Failure::Other(format!("no answer within {LIMIT:?}")),
-            };
-            tracing::debug!(%failure, attempt, "an Event was not sent");
-            let may_pass =
-                matches!(failure, Failure::Forbidden(_) | Failure::Unauthorized | Failure::Unreachable(_));
-            if !may_pass || attempt == ATTEMPTS {
-                return;
-            }
-            tokio::time::sleep(AGAIN).await;
-        }
-    }
-
-    async fn once(&self, event: &Event, object: &ObjectReference) -> kube::Result<()> {
-        let Some(own) = of_a_long_name(event, object, &self.reporter, Timestamp::now()) else {
-            return self.recorder.publish(event, object).await;
-        };
-        let namespace = own.metadata.namespace.as_deref().unwrap_or("default");
-        let events = Api::namespaced(self.client.clone(), namespace);
-        events.create(&PostParams::default(), &own).await.map(drop)
-    }
-}
-
-/// An Event whose name does not hold the whole name of its object: the Recorder would make one that is too long. It is not counted
-/// when it is repeated.
-fn of_a_long_name(
-    event: &Event,
-    object: &ObjectReference,
-    reporter: &Reporter,
-    now: Timestamp,
-) -> Option<v1::Event> {
-    let time = format!(".{:x}", now.as_nanosecond());
-    let name = object.name.as_deref().filter(|name| name.len() + time.len() > NAME_MAX)?;
-    let kept = name[..name.floor_char_boundary(NAME_MAX - time.len())].trim_end_matches(['.', '-']);
-    Some(v1::Event {
-        metadata: ObjectMeta {
-            name: Some(format!("{kept}{time}")),
-            namespace: Some(object.namespace.clone().unwrap_or_else(|| "default".into())),
-            ..ObjectMeta::default()
-        },
-        action: Some(event.action.clone()),
-        event_time: Some(MicroTime(now)),
-        note: event.note.clone(),
-        reason: Some(event.reason.clone()),
-        regarding: Some(object.clone()),
-        reporting_controller: Some(reporter.controller.clone()),
-        reporting_instance: reporter.instance.clone(),
-        type_: Some(format!("{:?}", event.type_)),
-        ..v1::Event::default()
-    })
 }
 
 fn lock(waiting: &Mutex<Waiting>) -> std::sync::MutexGuard<'_, Waiting> {

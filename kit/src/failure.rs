@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use kube::core::Status;
 use rustls::CertificateError;
 
+use crate::hold::StandsBy;
+
 /// Why an API server does not do what is asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
@@ -35,6 +37,11 @@ pub enum Failure {
     #[error("{0}")]
     Other(String),
 }
+
+/// A proxy made no tunnel to the API server, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NoTunnel(pub(crate) &'static str);
 
 impl Failure {
     /// Whether the API server answered, and its answer stays the same until somebody changes something.
@@ -82,6 +89,12 @@ fn cause(error: &(dyn Error + 'static)) -> Option<Failure> {
         }
         if link.is::<rustls::Error>() {
             return Some(Failure::Other(format!("no TLS connection: {link}")));
+        }
+        if let Some(NoTunnel(why)) = link.downcast_ref() {
+            return Some(Failure::Unreachable(why));
+        }
+        if link.is::<StandsBy>() {
+            return Some(Failure::Unreachable("this replica is not the active one"));
         }
         if link.to_string() == "dns error" {
             return Some(Failure::Unreachable("its name cannot be resolved"));

@@ -18,7 +18,7 @@ pub use self::{
     shared::Shared,
 };
 use crate::{
-    objects::{Change, Guard, ObjectName, Tag, name, version},
+    objects::{Change, Guard, ObjectName, Streamed, Tag, name, version},
     queue::Party,
 };
 
@@ -27,8 +27,16 @@ pub trait Entry: Clone + Default {
     /// Nothing is known any more: the entry can go.
     fn is_empty(&self) -> bool;
 
-    /// It has changed: what nobody reads of it may be kept in less room from now on, and what somebody reads is to be as it was.
-    fn settle(&mut self) {}
+    /// Whether a controller may have something to do about it.
+    fn matters(&self) -> bool {
+        true
+    }
+
+    /// It has changed: what nobody reads of it need not be kept from now on. `readers` read what it says otherwise; who of them can use it
+    /// as it is, and who else has to do something about it.
+    fn settle(&mut self, readers: Readers) -> Readers {
+        readers
+    }
 
     /// Who wrote what it says: their keys are reconciled in turn with those of others.
     fn party(&self) -> Party {
@@ -51,13 +59,13 @@ const GONE: u64 = u64::MAX;
 
 /// Entries by key, and where each object lies. An entry that somebody holds is not changed: a change replaces it.
 pub struct Index<K, E> {
-    entries: HashMap<K, Arc<E>>,
+    entries: HashMap<Arc<K>, Arc<E>>,
     places: HashMap<TypeId, Places<K>>,
 }
 
 struct Places<K> {
-    /// The key of each object.
-    keys: Guard<K>,
+    /// The key of each object: that of its entry, which may have many objects.
+    keys: Guard<Arc<K>>,
     /// Objects that are being written.
     writes: HashMap<ObjectName, Writes<K>>,
 }
@@ -85,13 +93,13 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         if let Some(entry) = self.entries.get_mut(key) {
             let entry = Arc::make_mut(entry);
             note(entry);
-            entry.settle();
+            entry.settle(Readers::NONE);
         }
     }
 
-    /// All keys something is known about.
+    /// All keys something is known about that matters.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
-        self.entries.keys()
+        self.entries.iter().filter(|(_, entry)| entry.matters()).map(|(key, _)| &**key)
     }
 
     /// Number of objects of one kind.
@@ -121,6 +129,21 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         dirty
     }
 
+    /// Takes in what a watch of many objects told.
+    pub fn stream<P: Part<K, E>>(&mut self, streamed: Streamed<P>) -> Dirty<K> {
+        let mut dirty = Dirty::new();
+        match streamed {
+            Streamed::ListBegins => self.places::<P>().keys.list_begins(),
+            Streamed::Change(change) => return self.change(change),
+            Streamed::ListEnds => {
+                for (name, key) in self.places::<P>().keys.list_ends() {
+                    self.take::<P>(&name, Some(key), GONE, &mut dirty);
+                }
+            }
+        }
+        dirty
+    }
+
     /// Takes in a list of one of several watches of a kind: `objects` are all whose names are `within` what it covers. Older versions
     /// than the known ones count, since the API server may have been restored.
     pub fn listed_within<P: Part<K, E>>(
@@ -138,6 +161,21 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         dirty
     }
 
+    /// How many lists the watch of a kind has told.
+    pub fn lists<P: Part<K, E>>(&mut self) -> u64 {
+        self.places::<P>().keys.lists()
+    }
+
+    /// Takes in an object that was read, because an entry did not keep what the watch had told of it. `lists` is what
+    /// [`lists`](Self::lists) said when the read began.
+    pub fn read<P: Part<K, E>>(&mut self, object: P, lists: u64) -> Dirty<K> {
+        let mut dirty = Dirty::new();
+        if self.places::<P>().keys.is_still(&object, lists) {
+            self.put(object, &mut dirty);
+        }
+        dirty
+    }
+
     fn places<P: 'static>(&mut self) -> &mut Places<K> {
         self.places.entry(TypeId::of::<P>()).or_default()
     }
@@ -149,33 +187,41 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Index<K, E> {
         }
         let (tag, key, told) = (Tag::of(&object), object.key(), version(&object));
         let name = name(&object);
-        let old = places.keys.get(&name).filter(|old| Some(*old) != key.as_ref()).cloned();
+        let old = places.keys.get(&name).filter(|old| Some(&***old) != key.as_ref()).cloned();
         if old.is_some() {
             places.keys.forget(&name);
             self.take::<P>(&name, old, told, dirty);
         }
         if let Some(key) = key {
-            self.places::<P>().keys.insert(tag, key.clone());
-            let entry = Arc::make_mut(self.entries.entry(key.clone()).or_default());
+            let shared = self.entries.get_key_value(&key).map(|(shared, _)| shared.clone());
+            let shared = shared.unwrap_or_else(|| Arc::new(key.clone()));
+            self.places::<P>().keys.insert(tag, shared.clone());
+            let entry = Arc::make_mut(self.entries.entry(shared).or_default());
             let readers = object.put(entry);
-            entry.settle();
+            let readers = entry.settle(readers);
             let readers = self.withhold::<P>(&name, &key, readers, told);
             add(dirty, key, readers);
         }
     }
 
     /// Takes the object of that name out of the entry of `key`.
-    fn take<P: Part<K, E>>(&mut self, name: &ObjectName, key: Option<K>, told: u64, dirty: &mut Dirty<K>) {
+    fn take<P: Part<K, E>>(
+        &mut self,
+        name: &ObjectName,
+        key: Option<Arc<K>>,
+        told: u64,
+        dirty: &mut Dirty<K>,
+    ) {
         let Some(key) = key else { return };
-        let Some(entry) = self.entries.get_mut(&key) else { return };
+        let Some(entry) = self.entries.get_mut(&*key) else { return };
         let changed = Arc::make_mut(entry);
         let readers = P::take(changed, &name.1);
-        changed.settle();
+        let readers = changed.settle(readers);
         if changed.is_empty() {
-            self.entries.remove(&key);
+            self.entries.remove(&*key);
         }
         let readers = self.withhold::<P>(name, &key, readers, told);
-        add(dirty, key, readers);
+        add(dirty, (*key).clone(), readers);
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod bind;
 mod offload;
+mod reach;
 mod tally;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -10,6 +11,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 pub use self::{
     bind::{Bind, Direction},
     offload::Offload,
+    reach::Reach,
     tally::Tally,
 };
 
@@ -32,11 +34,17 @@ const REFUSED: &str = "Records in a Common Area that are not valid";
 const OVER_QUOTA: &str = "Records in a Common Area that are refused because their member has too many";
 const EVENTS_DROPPED: &str = "Kubernetes Events not sent because too many were waiting";
 const PRESENT: &str = "1 while this daemon holds its Lease in the Common Area";
+const ACTIVE: &str =
+    "1 while this process is the active one of the replicas of its daemon, 0 while it stands by";
 const RESTORED: &str = "Times the daemon noticed that a Common Area was restored from a backup or emptied; without a Common Area: its own cluster";
 const DOUBTED: &str = "Services whose records vanished from the Common Area without being withdrawn, so that their imports are kept";
 const LEFT_OUT: &str = "Slices of other clusters that are not kept because those have more than they may";
+const ENDPOINTS_LEFT_OUT: &str =
+    "Addresses of other clusters' endpoints that are not imported because they must not have them here";
 const IMPORTS_WAITING: &str = "Imports that are not made, by the reason for which they wait";
+const WITHHELD: &str = "Imports that stay, though the leader says that nobody exports them: it took back many at once, and members did not";
 const PRUNED: &str = "Writes of which the API server dropped fields, because its CRD does not have them";
+const CREDENTIAL: &str = "Until when the token for the leader counts, in seconds since 1970; 0 for one that counts until its account is deleted";
 const LINK_STATE: &str = "1 for the reason of the condition Ready of this cluster's ClusterSet";
 const MEMBERS: &str = "Members of a Common Area, by whether they renew their Leases";
 
@@ -59,14 +67,20 @@ pub struct Metrics {
     over_quota: IntGaugeVec,
     events_dropped: IntCounter,
     present: IntGaugeVec,
+    active: IntGauge,
     restored: IntCounterVec,
     doubted: IntGauge,
     imports_waiting: IntGaugeVec,
+    imports_withheld: IntGauge,
     left_out: IntGauge,
+    endpoints_left_out: IntGauge,
     offload: Offload,
     bind: Bind,
+    reach: Reach,
     pruned: IntCounterVec,
     link_state: IntGaugeVec,
+    /// Without labels; it has a value in members alone.
+    credential: IntGaugeVec,
     members: IntGaugeVec,
 }
 
@@ -100,14 +114,22 @@ impl Metrics {
             over_quota: gauges("records_over_quota", OVER_QUOTA, &[COMMON_AREA])?,
             events_dropped: registered(&registry, IntCounter::new("events_dropped_total", EVENTS_DROPPED))?,
             present: gauges("present", PRESENT, &[COMMON_AREA])?,
+            active: registered(&registry, IntGauge::new("active", ACTIVE))?,
             restored: counts("restored_total", RESTORED, &[COMMON_AREA])?,
             doubted: registered(&registry, IntGauge::new("services_doubted", DOUBTED))?,
             imports_waiting: gauges("imports_waiting", IMPORTS_WAITING, &["reason"])?,
+            imports_withheld: registered(&registry, IntGauge::new("imports_withheld", WITHHELD))?,
             left_out: registered(&registry, IntGauge::new("records_left_out", LEFT_OUT))?,
+            endpoints_left_out: registered(
+                &registry,
+                IntGauge::new("endpoints_left_out", ENDPOINTS_LEFT_OUT),
+            )?,
             offload: Offload::new(&registry)?,
             bind: Bind::new(&registry)?,
+            reach: Reach::new(&registry)?,
             pruned: counts("writes_pruned_total", PRUNED, &of_kind)?,
             link_state: gauges("link_state", LINK_STATE, &["state"])?,
+            credential: gauges("leader_credential_expiry_timestamp_seconds", CREDENTIAL, &[])?,
             members: gauges("members", MEMBERS, &[COMMON_AREA, "state"])?,
             area: Arc::default(),
             registry,
@@ -191,6 +213,11 @@ impl Metrics {
         self.present.with_label_values(&[common_area])
     }
 
+    /// Gauge of whether this process is the active replica.
+    pub fn active(&self) -> IntGauge {
+        self.active.clone()
+    }
+
     /// A Common Area was found to be restored.
     pub fn restored(&self, common_area: &str) {
         self.restored.with_label_values(&[common_area]).inc();
@@ -211,10 +238,20 @@ impl Metrics {
         self.left_out.set(i64::try_from(records).unwrap_or(i64::MAX));
     }
 
+    /// So many addresses of other clusters' endpoints are not imported.
+    pub fn endpoints_left_out(&self, addresses: usize) {
+        self.endpoints_left_out.set(i64::try_from(addresses).unwrap_or(i64::MAX));
+    }
+
     /// So many imports wait for this reason.
     pub fn imports_waiting(&self, reason: &str, imports: usize) {
         let gauge = self.imports_waiting.with_label_values(&[reason]);
         gauge.set(i64::try_from(imports).unwrap_or(i64::MAX));
+    }
+
+    /// So many imports stay, though the leader says that nobody exports them.
+    pub fn imports_withheld(&self, imports: usize) {
+        self.imports_withheld.set(i64::try_from(imports).unwrap_or(i64::MAX));
     }
 
     /// What there is to measure of offloading.
@@ -227,12 +264,22 @@ impl Metrics {
         &self.bind
     }
 
+    /// What there is to measure of the ways to other clusters.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
     /// The link to the leader is in this state, one of the reasons of condition `Ready`; in none when there is no link.
     pub fn link_state(&self, state: Option<&str>) {
         self.link_state.reset();
         if let Some(state) = state {
             self.link_state.with_label_values(&[state]).set(1);
         }
+    }
+
+    /// The token for the leader counts until then, in seconds since 1970.
+    pub fn credential_expires(&self, second: i64) {
+        self.credential.with_label_values(&[""; 0]).set(second);
     }
 
     /// Gauge of a Common Area's members in this state, `connected` or `disconnected`.

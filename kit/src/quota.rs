@@ -48,16 +48,25 @@ const LIST_EVERY: Duration = Duration::from_secs(30);
 
 /// When all was listed again for that.
 #[derive(Default)]
-pub struct Listed(Option<Instant>);
+pub struct Listed {
+    at: Option<Instant>,
+    /// It was asked for, and no list has ended since: to ask again would only break it off.
+    is_due: bool,
+}
 
 impl Listed {
     /// Whether it may be listed again at `now`; then it is.
     pub fn again(&mut self, now: Instant) -> bool {
-        let may = self.0.is_none_or(|listed| now.saturating_duration_since(listed) >= LIST_EVERY);
+        let may = !self.is_due && self.at.is_none_or(|at| now.saturating_duration_since(at) >= LIST_EVERY);
         if may {
-            self.0 = Some(now);
+            *self = Self { at: Some(now), is_due: true };
         }
         may
+    }
+
+    /// A list has ended.
+    pub fn ended(&mut self) {
+        self.is_due = false;
     }
 }
 

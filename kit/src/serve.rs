@@ -12,28 +12,39 @@ use axum::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{index::Shared, metrics::Metrics};
+use crate::{hold::Hold, index::Shared, metrics::Metrics};
 
 /// Whether the program can do its work: a daemon has seen all of its own cluster it needs. Says nothing about the leader or other
 /// clusters.
 #[derive(Clone)]
-pub struct Readiness(Shared<Result<(), Cow<'static, str>>>);
+pub struct Readiness {
+    known: Shared<Result<(), Cow<'static, str>>>,
+    hold: Shared<Hold>,
+}
 
 impl Default for Readiness {
     fn default() -> Self {
-        Self(Shared::new(Err("waiting for the first look at this cluster".into())))
+        Self {
+            known: Shared::new(Err("waiting for the first look at this cluster".into())),
+            hold: Shared::new(Hold::sole()),
+        }
     }
 }
 
 impl Readiness {
     /// From now on `/readyz` says that it is, or why it is not.
     pub fn set(&self, ready: Result<(), Cow<'static, str>>) {
-        self.0.with(|known| *known = ready);
+        self.known.with(|known| *known = ready);
     }
 
     /// What `/readyz` says.
     pub fn get(&self) -> Result<(), Cow<'static, str>> {
-        self.0.with(|known| known.clone())
+        self.known.with(|known| known.clone())
+    }
+
+    /// From now on `/readyz` says which replica stands by, too.
+    pub fn heeds(&self, hold: Hold) {
+        self.hold.with(|heeded| *heeded = hold);
     }
 }
 
@@ -54,7 +65,8 @@ pub async fn serve(
 
 async fn readyz(State((_, ready)): State<(Metrics, Readiness)>) -> (StatusCode, Cow<'static, str>) {
     match ready.get() {
-        Ok(()) => (StatusCode::OK, "ok".into()),
+        Ok(()) if ready.hold.with(|hold| hold.is_active()) => (StatusCode::OK, "ok".into()),
+        Ok(()) => (StatusCode::OK, "standby".into()),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
     }
 }

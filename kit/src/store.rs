@@ -9,7 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     index::{Dirty, Entry, Index, Part, Readers, Shared},
-    objects::{Change, ObjectName, name},
+    objects::{Change, ObjectName, Streamed, name},
     queue::{Party, Queue},
     write::{Error, Writer},
 };
@@ -45,7 +45,7 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
         self.index.with(|index| index.get(key).cloned())
     }
 
-    /// All keys something is known about.
+    /// All keys something is known about that matters.
     pub fn keys(&self) -> Vec<K> {
         self.index.with(|index| index.keys().cloned().collect())
     }
@@ -63,6 +63,23 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
     /// Takes in what a watch told.
     pub fn change<P: Part<K, E>>(&self, change: Change<P>) {
         self.enqueue(self.index.with(|index| index.change(change)));
+    }
+
+    /// Takes in what a watch of many objects told.
+    pub fn stream<P: Part<K, E>>(&self, streamed: Streamed<P>) {
+        self.enqueue(self.index.with(|index| index.stream(streamed)));
+    }
+
+    /// Reads an object that its entry does not have though the watch told of it, and takes it in unless the watch tells more by then.
+    pub async fn read<P: Part<K, E>>(
+        &self,
+        request: impl Future<Output = Result<Option<P>, Error>>,
+    ) -> Result<(), Error> {
+        let lists = self.index.with(Index::lists::<P>);
+        if let Some(object) = request.await? {
+            self.enqueue(self.index.with(|index| index.read(object, lists)));
+        }
+        Ok(())
     }
 
     /// Takes in what one of several watches of a kind listed: see [`Index::listed_within`].
@@ -93,7 +110,7 @@ impl<K: Clone + Eq + Hash + Ord, E: Entry> Store<K, E> {
         self.index.with(|index| index.get(key).map_or(Party::NOBODY, |entry| entry.party()))
     }
 
-    /// Asks these controllers to reconcile all that is known.
+    /// Asks these controllers to reconcile all that is known and matters.
     pub fn enqueue_all(&self, readers: Readers) {
         self.enqueue(self.keys().into_iter().map(|key| (key, readers)).collect());
     }

@@ -3,11 +3,15 @@
 mod failing;
 mod feed;
 mod gather;
+mod turn;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Debug,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -21,9 +25,15 @@ pub use self::gather::Gather;
 use self::{
     failing::Failing,
     feed::{Feed, Reader, Step},
-    gather::Decode,
+    gather::{Decode, Stream},
+    turn::Turn,
 };
-use crate::{backoff::Backoff, failure::Failure, metrics::Metrics, objects::Change};
+use crate::{
+    backoff::Backoff,
+    failure::Failure,
+    metrics::Metrics,
+    objects::{Change, Streamed},
+};
 
 /// A watch without an error for this long is taken to be open. Longer than the longest pause between two attempts of a
 /// watch that fails.
@@ -59,8 +69,35 @@ struct State {
     failed: watch::Sender<Option<Instant>>,
     guard: Option<Arc<dyn Guard>>,
     restored: CancellationToken,
-    /// How often all was to be listed again.
-    again: watch::Sender<u64>,
+    again: watch::Sender<Again>,
+    turn: Turn,
+    /// How many list, or wait until they may.
+    listing: AtomicUsize,
+}
+
+/// A watch that lists: of what happens meanwhile it tells nothing.
+struct Listing<'a>(&'a AtomicUsize);
+
+impl<'a> Listing<'a> {
+    fn of(all: &'a AtomicUsize) -> Self {
+        all.fetch_add(1, Ordering::SeqCst);
+        Self(all)
+    }
+}
+
+impl Drop for Listing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// That all is to be listed again.
+#[derive(Clone, Copy, Default)]
+struct Again {
+    /// How often.
+    times: u64,
+    /// Others have to do so at the same moment.
+    is_crowd: bool,
 }
 
 /// Names a watch in logs and metrics.
@@ -82,13 +119,13 @@ pub struct Trouble {
 }
 
 impl Watches {
-    /// Watches of an API server that may be restored from a backup: before a watch believes a list that comes after its
-    /// first one, it asks the guard. If the server was restored, all that was watched is worth nothing, and the watches stop.
+    /// Watches of an API server that may be restored from a backup: before a watch believes that a list after its
+    /// first one is all, it asks the guard. If the server was restored, all that was watched is worth nothing, and the watches stop.
     pub fn guarded(guard: Arc<dyn Guard>) -> Self {
         Self(Arc::new(State { guard: Some(guard), ..State::default() }))
     }
 
-    /// Waits until a watch has found that the API server was restored.
+    /// Waits until a watch has found that the API server was restored. Those without a guard list again, and go on.
     pub async fn restored(&self) {
         self.0.restored.cancelled().await;
     }
@@ -107,11 +144,11 @@ impl Watches {
         S: FnMut(Change<P>) + Send,
         P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
-        self.watching((api, config), source, metrics, (Vec::new(), false), sink)
+        self.watching((api, config), source, metrics, Decode::new(Vec::new(), sink))
     }
 
-    /// [`watch`](Self::watch) of what may be many. The objects of its first list are told one by one, so that they are never all
-    /// here as they were decoded; until it is [`listed`](Self::listed), what is known is a part of it.
+    /// [`watch`](Self::watch) of what may be many. Its lists are told object by object, so that they are never all here as they were
+    /// decoded; until the first one is [`listed`](Self::listed), what is known is a part of it.
     pub fn watch_many<P, S>(
         &self,
         api: Api<P>,
@@ -120,10 +157,10 @@ impl Watches {
         sink: S,
     ) -> impl Future<Output = ()> + Send + use<P, S>
     where
-        S: FnMut(Change<P>) + Send,
+        S: FnMut(Streamed<P>) + Send,
         P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
-        self.watching((api, watcher::Config::default()), source, metrics, (Vec::new(), true), sink)
+        self.watching((api, watcher::Config::default()), source, metrics, Stream::new(sink))
     }
 
     /// [`watch`](Self::watch), where not all of a list is kept.
@@ -140,28 +177,25 @@ impl Watches {
         S: FnMut(Change<P>) + Send,
         P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
-        self.watching(all, source, metrics, (initial, false), sink)
+        self.watching(all, source, metrics, Decode::new(initial, sink))
     }
 
-    fn watching<P, S, G>(
+    fn watching<P, R>(
         &self,
         (api, config): (Api<P>, watcher::Config),
         source: Source,
         metrics: Metrics,
-        (initial, one_by_one): (G, bool),
-        sink: S,
-    ) -> impl Future<Output = ()> + Send + use<P, S, G>
+        mut reader: R,
+    ) -> impl Future<Output = ()> + Send + use<P, R>
     where
-        G: Gather<P> + Send,
-        S: FnMut(Change<P>) + Send,
         P: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        R: Reader,
     {
         lock(&self.0.unlisted).insert(source.kind);
         let (state, again) = (self.0.clone(), self.0.again.subscribe());
         let url = api.resource_url().to_owned();
         let feed = Feed::new(api.into_client(), &url, P::metadata_api(), config);
         async move {
-            let mut reader = Decode::new(initial, sink, one_by_one);
             state.follow(feed, again, (source, metrics), &mut reader).await;
         }
     }
@@ -169,14 +203,47 @@ impl Watches {
     /// Has every watch begin again with a list, because the CRD of what they watch is another one. An object is told as its CRD was
     /// when it was told, and who watches already is told so for a moment longer; that it reads differently now no event says.
     pub fn list_again(&self) {
-        self.0.again.send_modify(|times| *times += 1);
+        self.begin_again(true);
+    }
+
+    /// [`list_again`](Self::list_again) for a reason of our own: no crowd does so, and nobody waits for a turn.
+    pub fn list_again_alone(&self) {
+        self.begin_again(false);
+    }
+
+    fn begin_again(&self, is_crowd: bool) {
+        self.0.again.send_modify(|again| *again = Again { times: again.times + 1, is_crowd });
+    }
+
+    /// From now on each list waits for its turn: we have this place in a [`crowd`](crate::crowd) of those that may have to list when
+    /// we do.
+    pub fn take_turns(&self, place: Option<usize>) {
+        self.0.turn.take(place);
     }
 
     /// Waits until every watch begun so far has delivered its first list. Before that, what is missing means nothing.
     pub async fn listed(&self) {
+        self.unlisted_are(BTreeSet::is_empty).await;
+    }
+
+    /// Waits until every watch begun so far has delivered its first list, or one has failed.
+    pub async fn answered(&self) {
+        let mut failures = self.failures();
+        tokio::select! {
+            () = self.listed() => {}
+            _ = failures.wait_for(Option::is_some) => {}
+        }
+    }
+
+    /// Waits until the watches of these kinds, which have begun, have delivered their first lists.
+    pub async fn have_listed(&self, kinds: &[&'static str]) {
+        self.unlisted_are(|unlisted| kinds.iter().all(|kind| !unlisted.contains(kind))).await;
+    }
+
+    async fn unlisted_are(&self, so: impl Fn(&BTreeSet<&'static str>) -> bool) {
         loop {
             let changed = self.0.changed.notified();
-            if self.are_listed() {
+            if so(&lock(&self.0.unlisted)) {
                 return;
             }
             changed.await;
@@ -206,10 +273,13 @@ impl Watches {
         self.0.failed.subscribe()
     }
 
-    /// Whether every watch has delivered its list and none has failed lately.
+    /// Whether every watch has delivered its list, none lists again, and none has failed lately.
     pub fn are_open(&self, now: Instant) -> bool {
         let failed = *self.0.failed.borrow();
-        self.are_listed() && failed.is_none_or(|at| now.saturating_duration_since(at) > OPEN_AFTER)
+        let is_none_listing = self.0.listing.load(Ordering::SeqCst) == 0;
+        self.are_listed()
+            && is_none_listing
+            && failed.is_none_or(|at| now.saturating_duration_since(at) > OPEN_AFTER)
     }
 }
 
@@ -218,50 +288,60 @@ impl State {
     async fn follow(
         &self,
         mut feed: Feed,
-        mut again: watch::Receiver<u64>,
+        mut again: watch::Receiver<Again>,
         (source, metrics): (Source, Metrics),
         reader: &mut dyn Reader,
     ) {
         let Source { cluster, kind } = source;
-        let mut is_first = true;
+        let (mut is_first, mut is_crowd, mut listing) = (true, true, None);
         let (mut pauses, mut pause) = (PAUSES.waits(), None);
         loop {
+            if feed.begins() {
+                listing.get_or_insert_with(|| Listing::of(&self.listing));
+            }
             let next = async {
                 if let Some(pause) = pause {
                     tokio::time::sleep(pause).await;
+                }
+                if feed.begins() && is_crowd {
+                    self.turn.comes().await;
                 }
                 feed.next(reader).await
             };
             let step = tokio::select! {
                 step = next => step,
                 Ok(()) = again.changed() => {
+                    is_crowd = again.borrow_and_update().is_crowd;
                     feed.again();
                     pause = None;
                     continue;
                 }
             };
             pause = None;
-            // A list that begins may fail again.
-            if matches!(step, Ok(Step::Told | Step::Listed)) && lock(&self.failing).remove(kind).is_some() {
+            // The rest of a list may fail again.
+            if matches!(step, Ok(Step::Told | Step::Listed { .. }))
+                && lock(&self.failing).remove(kind).is_some()
+            {
                 tracing::info!(cluster, kind, "the watch is open again");
             }
             match step {
-                Ok(Step::Begun | Step::Told) => {}
-                Ok(Step::Listed) => {
+                Ok(Step::Partly | Step::Told) => {}
+                Ok(Step::Listed { is_older }) => {
                     metrics.listed(cluster, kind);
                     if !std::mem::take(&mut is_first) && !self.still_holds().await {
-                        tracing::warn!(
-                            cluster,
-                            "the API server was restored from a backup or emptied: reading everything again"
-                        );
-                        self.restored.cancel();
-                        return;
+                        return self.tell_restored(source);
+                    }
+                    if is_older && self.guard.is_none() {
+                        self.tell_restored(source);
                     }
                     reader.end();
+                    (listing, is_crowd) = (None, true);
                     if lock(&self.unlisted).remove(kind) {
                         self.changed.notify_waiters();
                     }
                 }
+                // After a pause: API servers behind one address may be at different versions, and it would list without end.
+                Ok(Step::Behind) => pause = Some(pauses.wait()),
                 Err(error) => {
                     metrics.watch_failed(cluster, kind);
                     self.failed.send_replace(Some(Instant::now()));
@@ -274,6 +354,11 @@ impl State {
                 }
             }
         }
+    }
+
+    fn tell_restored(&self, Source { cluster, kind }: Source) {
+        tracing::warn!(cluster, kind, "the API server was restored from a backup or emptied");
+        self.restored.cancel();
     }
 
     async fn still_holds(&self) -> bool {

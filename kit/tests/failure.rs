@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc};
 
+use api::membership::Via;
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
 use kit::{
     client,
@@ -59,7 +60,8 @@ async fn ask(server: &str, trusting: &Authority) -> Failure {
     let secret = [("ca.crt", trusting.certificate.pem()), ("token", "t".to_owned())];
     let secret: BTreeMap<_, _> =
         secret.map(|(key, value)| (key.to_owned(), ByteString(value.into_bytes()))).into();
-    let client = client::remote(server, &secret).unwrap();
+    let credential = client::Credential::read(&secret).unwrap();
+    let client = client::remote(server, &credential, &Via::default()).unwrap();
     let answer = Api::<ConfigMap>::namespaced(client, "x").get_opt("x").await;
     classify(&answer.err().unwrap())
 }

@@ -3,19 +3,11 @@
 
 pub(crate) mod leaving;
 
-use api::{antrea::Members, label, view::annotated};
-use k8s_openapi::api::core::v1::ServiceAccount;
+use api::{antrea::Members, label};
 use kit::objects::Objects;
-use kube::{Resource, ResourceExt, api::ObjectMeta};
-use serde::Deserialize;
+use kube::ResourceExt;
 
-/// A ServiceAccount of the Common Area, which a member uses.
-#[derive(Resource, Clone, Debug, Deserialize)]
-#[resource(inherit = ServiceAccount)]
-pub(crate) struct Account {
-    #[serde(deserialize_with = "annotated")]
-    metadata: ObjectMeta,
-}
+use crate::account::Account;
 
 /// The members whose ServiceAccounts are marked.
 pub(crate) fn marked(accounts: &Objects<Account>) -> Members {

@@ -1,6 +1,9 @@
 //! One Common Area. Its failures are its own.
 
 mod session;
+mod urgent;
+
+use std::time::Duration;
 
 use api::{antrea::Members, quota::Quota};
 use kit::boot::Env;
@@ -14,6 +17,8 @@ use crate::{feature::Table, schemas};
 /// What is the same in all Common Areas.
 pub(crate) struct Of {
     pub(crate) quota: Quota,
+    /// After which the records of a silent member go.
+    pub(crate) evict_after: Duration,
     pub(crate) table: Table,
     pub(crate) schemas: watch::Receiver<schemas::Said>,
 }

@@ -68,6 +68,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(600);
 /// How often all is listed again at the most for what was left out.
 const LIST_AGAIN: Duration = Duration::from_secs(30);
 
+/// The pause before everything is read again after a restore of this cluster, which may seem to be restored again and again.
+const BEGIN_AGAIN: Duration = Duration::from_secs(5);
+
 /// Reason of what an API server refuses to us. It is tried again.
 const REFUSED: &str = "Refused";
 
@@ -79,15 +82,20 @@ fn refusal(why: &str) -> String {
     shortened(format!("the provider's API server refuses it: {why}"), WORDS_MAX)
 }
 
-/// Serves consumers until the daemon shall stop, if it was told to; from the beginning again whenever this cluster was restored from a backup.
+/// Serves consumers until the daemon shall stop, if it was told to and is the active replica; from the beginning again whenever this
+/// cluster was restored from a backup.
 pub(crate) async fn run(env: Env, args: BindArgs) {
     let Some(reached) = args.bind.then(|| reached(&args)).flatten() else {
         return env.stop.cancelled().await;
     };
+    if !before(&env.stop, env.hold.active()).await {
+        return;
+    }
     tracing::info!(address = reached.address, "offering APIs");
     while !env.stop.is_cancelled() {
         let stop = env.stop.child_token();
-        serve(&Env { stop, ..env.clone() }, &args, reached.clone()).await;
+        Box::pin(serve(&Env { stop, ..env.clone() }, &args, reached.clone())).await;
+        before(&env.stop, tokio::time::sleep(BEGIN_AGAIN)).await;
     }
 }
 
@@ -104,13 +112,18 @@ async fn serve(env: &Env, args: &BindArgs, reached: Reached) {
             );
         }
     };
-    let restored = restored(env);
+    let restored = async {
+        tokio::select! {
+            () = restored(env) => {}
+            () = watches.restored() => {}
+        }
+    };
     tokio::pin!(driven, restored);
     loop {
         tokio::select! {
             () = &mut driven => break,
             () = &mut restored, if !env.stop.is_cancelled() => {
-                tracing::warn!("this cluster was restored from a backup: reading everything again");
+                tracing::warn!("this cluster was restored from a backup: reading everything about consumers again");
                 env.metrics.restored("");
                 env.stop.cancel();
             }

@@ -8,6 +8,7 @@ mod spec;
 mod status;
 
 use std::{
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -29,6 +30,7 @@ use kit::{
     write::{Error, Writer},
 };
 use kube::{Resource, ResourceExt, api::ObjectMeta};
+use presence::standing::Standing;
 use serde::Deserialize;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -36,8 +38,8 @@ use tokio_util::sync::CancellationToken;
 use self::{
     spec::Claims,
     status::{
-        FEATURE_UNAVAILABLE, INVALID_SPEC, SCHEMA_PRUNED, State, WIRE_VERSION_DIFFERS, desired, message_of,
-        turned,
+        EVICTED, EVICTION_NEAR, Eviction, FEATURE_UNAVAILABLE, INVALID_SPEC, SCHEMA_PRUNED, State,
+        WIRE_VERSION_DIFFERS, come_to, desired, message_of, turned,
     },
 };
 use crate::feature::{Access, Features};
@@ -133,6 +135,7 @@ impl ClusterSets {
         let Some(set) = set else { return Ok(Outcome::Done) };
         let (members, foreign) = self.access.leases.with(|leases| (leases.members(), leases.foreign()));
         let state = State {
+            eviction: self.eviction(&members),
             members,
             foreign,
             unavailable: self.features.unavailable(Instant::now()),
@@ -154,12 +157,28 @@ impl ClusterSets {
         for (cluster, is_there) in turned(&had, &want) {
             self.report_member(&set, cluster, is_there);
         }
+        for reason in [EVICTION_NEAR, EVICTED] {
+            for (cluster, message) in come_to(&had, &want, reason) {
+                let message = format!("member {cluster}: {message}");
+                tracing::warn!(set = set.name_any(), reason, message);
+                self.access.env.events.warn(set.object_ref(&()), "Report", reason, &message);
+            }
+        }
         for reason in [FEATURE_UNAVAILABLE, SCHEMA_PRUNED, INVALID_SPEC, WIRE_VERSION_DIFFERS] {
             if let (None, Some(message)) = (message_of(&had, reason), message_of(&want, reason)) {
                 self.access.env.events.warn(set.object_ref(&()), "Report", reason, message);
             }
         }
         Ok(Outcome::Done)
+    }
+
+    /// What becomes of the exports of those who are silent.
+    fn eviction(&self, members: &BTreeMap<String, Standing>) -> Eviction {
+        self.access.silences.with(|silences| Eviction {
+            stages: members.keys().map(|cluster| (cluster.clone(), silences.stage(cluster))).collect(),
+            notice: silences.notice(),
+            limit: silences.limit(),
+        })
     }
 
     /// What is wrong with the ClusterSet, by itself and beside what else is known.
@@ -176,7 +195,8 @@ impl ClusterSets {
         };
         let claims = Claims { id: claim(cluster_claim::ID), cluster_set: claim(cluster_claim::CLUSTER_SET) };
         let older = oldest.filter(|oldest| *oldest < age(set)).map(|(_, name)| name);
-        spec::objection(&set.name_any(), &set.spec.0, older, &claims, is_of_other)
+        let objection = spec::objection(&set.name_any(), &set.spec.0, older, &claims, is_of_other);
+        objection.or_else(|| self.access.noted.problem())
     }
 
     fn measure(&self, status: &ClusterSetStatus) {

@@ -38,8 +38,11 @@ fn wanted(level: &PriorityLevelConfiguration, members: usize) -> Option<i32> {
     Some(shares(members)).filter(|shares| *shares > has)
 }
 
-/// Follows the number of members until the daemon shall stop.
+/// Follows the number of members until the daemon shall stop, if it is the active replica.
 pub(crate) async fn run(env: &Env) {
+    if !before(&env.stop, env.hold.active()).await {
+        return;
+    }
     let writer = Writer::new(env.client.clone(), label::LEADER, "local", env.metrics.clone());
     let mut trouble = None;
     while before(&env.stop, tokio::time::sleep(EVERY)).await {

@@ -1,7 +1,7 @@
 //! The seam between a Common Area and the features of the leader. The area holds a table of features and knows none by name:
 //! what it asks of one feature, it asks of all.
 
-use std::{fmt::Debug, sync::Arc, time::Instant};
+use std::{fmt::Debug, future::ready, sync::Arc, time::Instant};
 
 use api::{antrea::Members, label, lease::Settled, quota::Quota, unwritten::Unwritten};
 use futures::{
@@ -24,6 +24,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use crate::{bounds::Noted, silences::Silences};
+
 /// What a feature works with in one Common Area.
 #[derive(Clone)]
 pub(crate) struct Access {
@@ -34,7 +36,11 @@ pub(crate) struct Access {
     pub(crate) quota: Quota,
     /// Members that run Antrea's controllers.
     pub(crate) antrea: Members,
+    /// Which addresses the endpoints of members may have.
+    pub(crate) noted: Noted,
     pub(crate) leases: Shared<Leases>,
+    /// For how long members are silent.
+    pub(crate) silences: Shared<Silences>,
     /// Notices that the Common Area was restored from a backup.
     pub(crate) guard: Arc<dyn Guard>,
 }
@@ -64,16 +70,16 @@ impl Access {
             + Sync
             + 'static,
     {
-        self.watch_gathering(watches, kind, tasks, Vec::new(), sink);
+        self.watch_gathering(watches, kind, tasks, (Vec::new(), ready(())), sink);
     }
 
-    /// The same, where not all of a list is kept.
+    /// The same, where not all of a list is kept, and where it is not listed before `begins`.
     pub(crate) fn watch_gathering<P>(
         &self,
         watches: &Watches,
         kind: &'static str,
         tasks: &mut JoinSet<()>,
-        list: impl Gather<P> + Send + 'static,
+        (list, begins): (impl Gather<P> + Send + 'static, impl Future<Output = ()> + Send + 'static),
         sink: impl FnMut(Change<P>) + Send + 'static,
     ) where
         P: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -88,7 +94,11 @@ impl Access {
         let metrics = self.env.metrics.clone();
         let all = (self.api::<P>(), watcher::Config::default());
         let watch = watches.watch_gathering(all, source, metrics, list, sink);
-        tasks.spawn(watch.in_current_span());
+        let begun = async move {
+            begins.await;
+            watch.await;
+        };
+        tasks.spawn(begun.in_current_span());
     }
 
     /// Writes to the Common Area.

@@ -6,19 +6,25 @@
 //! | [`schemas`] | CRDs of the records | nothing; what it knows is said on the Lease of each area |
 //! | [`area`] | Leases, announces and ServiceAccounts of one Common Area | Lease `freeport-leader` |
 //! | [`bind`] | requests of consumers, what is offered, cluster namespaces and what is in them | cluster namespaces with credentials, BoundSchemas, APIServiceExports, Namespaces for those of consumers, rights in them |
+//! | [`bounds`] | | nothing; what is noted on ServiceAccounts is said on the Lease of each area |
 //! | [`cluster_set`] | ClusterSets of the Common Area | `status` of the ClusterSets |
 //! | [`antrea::leaving`] | announces of members that run Antrea's controllers | a finalizer on them; deletes the records of a member that leaves |
 //! | [`fairness`] | how many members there are, now and then | their shares of the API server |
 //! | [`feature`] | what the area asks of a feature | |
 //! | [`service::report`] | all records | `status` of records that are refused |
 //! | [`service::merge`] | records of kind `Service`, ResourceImports, Leases | ResourceImports; deletes withdrawn records |
+//! | [`eviction`] | names of records of members that are silent for too long | withdraws, empties and deletes these records |
+//! | [`silences`] | | nothing; what it counts is said on the Lease of each area |
 //! | [`restored`] | the version of this cluster, now and then | nothing; has what is watched of it listed again |
 //! | [`offload`] | names of NamespaceMaps, OffloadOffers and ShadowPods, now and then | nothing; deletes what clusters left behind |
 
+mod account;
 mod antrea;
 mod area;
 mod bind;
+mod bounds;
 mod cluster_set;
+mod eviction;
 mod fairness;
 mod feature;
 mod limits;
@@ -26,8 +32,12 @@ mod offload;
 mod restored;
 mod schemas;
 mod service;
+mod silences;
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use api::{label, quota::Quota, view::lean};
 use k8s_openapi::api::core::v1::Namespace;
@@ -45,6 +55,7 @@ use tracing::Instrument;
 
 pub use self::{bind::BindArgs, limits::Limits};
 use self::{
+    eviction::Evictions,
     feature::{Access, Feature},
     offload::Offloading,
     service::Services,
@@ -61,6 +72,10 @@ pub struct Args {
     /// What a member may have.
     #[command(flatten)]
     pub limits: Limits,
+    /// Seconds for which a member may renew its Lease no more until its exports are withdrawn in its place. Time in which this
+    /// daemon does not run, or hears no other member, does not count.
+    #[arg(long, env = "FREEPORT_EVICT_AFTER", value_name = "SECONDS", default_value_t = 24 * 3600, value_parser = clap::value_parser!(u32).range(10..))]
+    pub evict_after: u32,
     /// API binding.
     #[command(flatten)]
     pub bind: BindArgs,
@@ -75,17 +90,22 @@ struct CommonArea {
 
 /// The features of the leader: a line for each.
 fn features(access: &Access) -> Vec<Box<dyn Feature>> {
-    vec![Box::new(Services::new(access.clone())), Box::new(Offloading::new(access.clone()))]
+    vec![
+        Box::new(Services::new(access.clone())),
+        Box::new(Offloading::new(access.clone())),
+        Box::new(Evictions::new(access.clone())),
+    ]
 }
 
 /// Serves every Common Area, and consumers of APIs, until the daemon shall stop.
 pub async fn run(env: Env, args: Args) {
-    let areas = serve_areas(env.clone(), args.limits.into());
+    let evict_after = Duration::from_secs(args.evict_after.into());
+    let areas = serve_areas(env.clone(), args.limits.into(), evict_after);
     tokio::join!(areas, fairness::run(&env), Box::pin(bind::run(env.clone(), args.bind)));
 }
 
 /// Serves every Common Area. Each has its own tasks, so none can stall another.
-async fn serve_areas(env: Env, quota: Quota) {
+async fn serve_areas(env: Env, quota: Quota, evict_after: Duration) {
     let (sender, mut changes) = mpsc::unbounded_channel();
     let (watches, mut watching) = (Watches::default(), JoinSet::new());
     watching.spawn(watches.watch(
@@ -122,7 +142,7 @@ async fn serve_areas(env: Env, quota: Quota) {
         for (name, stop) in areas.begin(&env.stop) {
             let span = tracing::error_span!("area", common_area = name);
             let env = Env { metrics: env.metrics.in_area(&name), ..env.clone() };
-            let of = area::Of { quota, table: features, schemas: schemas.clone() };
+            let of = area::Of { quota, evict_after, table: features, schemas: schemas.clone() };
             serving.spawn(area::run(env, name, of, stop).instrument(span));
         }
     }

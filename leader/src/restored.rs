@@ -1,11 +1,11 @@
-//! Whether this cluster was restored from a backup: watches go on as if nothing had happened, but hear nothing until the API server has come to
-//! the version they are at, and what it has lost stays known.
+//! Whether this cluster was restored from a backup. A watch finds that out where it has heard of a newer version than the API server has now.
+//! Where no watch has, objects that the cluster has lost would stay known: so the API server is asked for its version now and then.
 //!
 //! A list tells the newest version of the whole cluster, which only a restore makes an older one. It needs no Lease, which nobody may hold here.
 
 use std::time::Duration;
 
-use api::{label, view::Named};
+use api::view::Named;
 use k8s_openapi::api::core::v1::Namespace;
 use kit::boot::Env;
 use kube::{Api, api::ListParams};
@@ -15,12 +15,13 @@ const EVERY: Duration = Duration::from_secs(10);
 
 /// Returns when this cluster was restored.
 pub(crate) async fn restored(env: &Env) {
-    let areas = Api::<Named<Namespace>>::all(env.client.clone());
-    let one = ListParams::default().labels(&format!("{}={}", label::COMMON_AREA, label::TRUE)).limit(1);
+    let namespaces = Api::<Named<Namespace>>::all(env.client.clone());
+    // Any of them will do: with a selector the API server may have to read them all.
+    let one = ListParams::default().limit(1);
     let mut heard = 0;
     loop {
         // Who does not answer is asked again.
-        if let Ok(list) = areas.list(&one).await
+        if let Ok(list) = namespaces.list(&one).await
             && !holds(&mut heard, list.metadata.resource_version.as_deref())
         {
             return;

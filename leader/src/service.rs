@@ -18,11 +18,16 @@ mod merged;
 mod records;
 mod report;
 
-use std::time::Instant;
+use std::{collections::BTreeSet, time::Instant};
 
 use api::{ServiceName, unwritten::SERVICES};
 use futures::{FutureExt, future::BoxFuture};
-use kit::{index::Readers, objects::Change, watch::Watches, write::Writer};
+use kit::{
+    index::{Readers, Shared},
+    objects::Change,
+    watch::Watches,
+    write::Writer,
+};
 use presence::{leases::News, vouch::Vouching};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -48,6 +53,8 @@ pub(crate) struct Services {
     records: Records,
     vouching: Vouching<ServiceName>,
     writer: Writer,
+    /// Who was evicted when that was looked at last: imports name them.
+    evicted: Shared<BTreeSet<String>>,
 }
 
 impl Services {
@@ -57,6 +64,7 @@ impl Services {
             records: Records::new(&access),
             vouching: Vouching::new(SERVICES, access.leases.clone()),
             writer: access.writer(),
+            evicted: Shared::default(),
             access,
         }
     }
@@ -69,10 +77,13 @@ impl Feature for Services {
 
     fn watch(&self, tasks: &mut JoinSet<()>) {
         let (records, watches) = (self.records.clone(), self.watches.clone());
-        let gathered = Gathered::new(self.access.quota, self.access.antrea.clone());
-        self.access.watch_gathering(&self.watches, "ResourceExport", tasks, gathered, move |change| {
+        let Access { quota, antrea, noted, .. } = &self.access;
+        let gathered = Gathered::new(*quota, antrea.clone(), noted.clone());
+        let noted = noted.clone();
+        let list = (gathered, async move { noted.known().await });
+        self.access.watch_gathering(&self.watches, "ResourceExport", tasks, list, move |change| {
             if records.change(change) {
-                watches.list_again();
+                watches.list_again_alone();
             }
         });
         let entries = self.records.entries.clone();
@@ -102,8 +113,13 @@ impl Feature for Services {
     fn hear(&self, news: &News) {
         let keys = self.vouching.hear(news);
         self.records.entries.enqueue(keys.into_iter().map(|service| (service, MERGE)).collect());
+        let evicted: BTreeSet<_> =
+            self.access.silences.with(|silences| silences.evicted().keys().cloned().collect());
+        if self.evicted.with(|before| std::mem::replace(before, evicted.clone()) != evicted) {
+            self.records.entries.enqueue_all(MERGE);
+        }
         if self.records.pass_time(Instant::now()) {
-            self.watches.list_again();
+            self.watches.list_again_alone();
         }
     }
 

@@ -47,6 +47,10 @@ const LAST_WRITES: Duration = Duration::from_secs(2);
 /// Serves all contracts while we are the one konnector of our cluster, until `stop`, or until our cluster turns out to be restored from
 /// a backup: then the caller has to begin again.
 pub(crate) async fn run(env: &Env, home: &Home, stop: &CancellationToken) {
+    // A replica that stands by does nothing here: another konnector may take the Lease before it does.
+    if !before(stop, env.hold.active()).await {
+        return;
+    }
     let mut claim = lease::Claim::new(env);
     while before(stop, claim.acquire()).await {
         let work = stop.child_token();

@@ -142,6 +142,11 @@ pub(crate) trait Run: Send + Sync {
         self.leader().restored().boxed()
     }
 
+    /// What it lists of the Common Area waits for its turn from now on: we have this place among those that may list when we do.
+    fn take_turns(&self, place: Option<usize>) {
+        self.leader().take_turns(place);
+    }
+
     /// Runs its controllers until `stop`. What it writes to the Common Area or imports waits until its own watches have listed, and
     /// for `begin`: our ID is ours, and the Leases and announces are listed, with the members that run Antrea's controllers as they
     /// are in [`Access`]. Until then it does what it does in [`Feature::run_alone`].
@@ -155,6 +160,9 @@ pub(crate) trait Run: Send + Sync {
 
     /// The leader answers again: tries at once what failed.
     fn retry_failed(&self);
+
+    /// What the ClusterSet says of what is to go, before it runs and whenever that changes: what stays here against the leader's word.
+    fn let_go(&self, _said: Option<&str>) {}
 
     /// What the leader's API server drops of its writes, if it drops something.
     fn pruned(&self) -> Option<String> {

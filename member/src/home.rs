@@ -1,29 +1,34 @@
 //! This cluster's own API server: keeps Lease `freeport-member` in the daemon's Namespace. It shows that the daemon lives, whether
 //! the leader answers or not; that this process is the newest of its cluster; and by its age that the API server was restored from
-//! a backup. Then everything is read again: watches go on as if nothing had happened, but hear nothing until the API server has
-//! come to the version they are at.
+//! a backup. Then everything is read again: what is known may not be there any more.
 //!
 //! What a restored API server does not have was not deleted by anybody. So of the time between the backup and its restore it is
 //! noted, on the same Lease, that what was made in it is missing. Where the cluster was restored while no daemon ran, our records show
 //! it: one that was exported since the Lease was last renewed was written by a process of which this cluster knows nothing.
+//!
+//! Which clusters' endpoints have answered from here is noted there as well, at the renewals: a process that takes over, or starts again, must
+//! not take for a way that never was one that went meanwhile.
+
+mod missing;
+mod reached;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use api::{
     label,
-    lease::{LeaseView, Pace, Settled},
+    lease::{LeaseView, Settled},
 };
 use futures::{FutureExt, future::BoxFuture};
 use jiff::Timestamp;
 use kit::{boot::Env, failure::classify, index::Shared, watch::Guard};
-use kube::{Api, Resource, ResourceExt};
+use kube::{Api, Resource};
 use presence::{
     kin::Kinship,
     lease::{Annotations, Keeper, Presence},
@@ -32,58 +37,26 @@ use presence::{
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::missing::Lost;
+use self::missing::{Missing, both};
+
 /// How long to wait for one answer about the Lease.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// So long it counts that somebody took a connection: each endpoint is asked several times in that.
+const FRESH: Duration = Duration::from_secs(60);
 /// How soon the API server is asked again that did not answer.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-
-/// The time between a backup and its restore: what was made in it is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lost {
-    from: Timestamp,
-    until: Timestamp,
-}
-
-impl Lost {
-    pub(crate) fn between(from: Timestamp, until: Timestamp) -> Self {
-        Self { from, until }
-    }
-
-    /// When the backup was restored.
-    pub(crate) fn until(self) -> Timestamp {
-        self.until
-    }
-
-    /// Whether an object of this age is missing for that alone.
-    pub(crate) fn has(self, created: Timestamp) -> bool {
-        self.may_have(created, Duration::ZERO)
-    }
-
-    /// [`has`](Self::has), where the clock that says its age may be ahead of ours by so much.
-    pub(crate) fn may_have(self, created: Timestamp, ahead: Duration) -> bool {
-        let until = self.until.checked_add(ahead).unwrap_or(Timestamp::MAX);
-        // API servers note ages in whole seconds.
-        self.from.as_second() <= created.as_second() && created <= until
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let (from, until) = text.split_once('/')?;
-        Some(Self { from: from.parse().ok()?, until: until.parse().ok()? })
-    }
-
-    fn text(self) -> String {
-        format!("{}/{}", self.from, self.until)
-    }
-}
 
 /// This cluster's API server, until it turns out to be restored. Cloning shares it.
 #[derive(Clone)]
 pub(crate) struct Home {
     detector: RestoreDetector,
     kinship: Kinship,
-    lost: Option<Lost>,
-    /// From the last renewal of the Lease to the start of this process: nobody wrote anything meanwhile.
-    unattended: Option<Lost>,
+    missing: Shared<Missing>,
+    /// Clusters whose endpoints have answered from here.
+    reached: Shared<BTreeSet<String>>,
+    /// When endpoints of clusters took a connection from here last.
+    connected: Shared<BTreeMap<String, Instant>>,
     /// Something was written meanwhile, by a later process: the cluster was restored before this one began.
     was_restored: Arc<AtomicBool>,
     presence: Arc<watch::Sender<Presence>>,
@@ -100,21 +73,19 @@ impl Home {
         let detector = RestoreDetector::new(leases, label::MEMBER.to_owned());
         let predecessors: BTreeSet<_> =
             found.iter().filter_map(LeaseView::holder).map(str::to_owned).collect();
-        let noted = found.as_ref().and_then(|lease| Lost::parse(lease.annotations().get(label::RESTORED)?));
-        let backed_up = found.as_ref().and_then(LeaseView::renew_time);
-        let now = Timestamp::now();
-        let now_lost = before.and(backed_up).map(|from| Lost { from, until: now });
-        let known_lost = noted.or_else(|| before.and_then(Self::lost));
+        let missing = Missing::of(found.as_ref(), before, env.pace, Timestamp::now());
         Self {
             kinship: match before {
                 Some(before) => before.kinship.of_home(detector.clone()),
                 None => Kinship::abroad(detector.clone(), predecessors),
             },
             detector,
-            lost: both(now_lost, known_lost),
-            unattended: backed_up
-                .filter(|_| before.is_none())
-                .and_then(|last| unattended(last, env.pace, now)),
+            missing: Shared::new(missing),
+            reached: match before {
+                Some(before) => before.reached.clone(),
+                None => Shared::new(reached::noted(found.as_ref())),
+            },
+            connected: Shared::default(),
             was_restored: Arc::default(),
             presence: Arc::new(watch::Sender::new(Presence::Unknown)),
             restored: CancellationToken::new(),
@@ -130,8 +101,9 @@ impl Home {
         Self {
             kinship: Kinship::abroad(detector.clone(), BTreeSet::new()),
             detector,
-            lost: None,
-            unattended: None,
+            missing: Shared::default(),
+            reached: Shared::default(),
+            connected: Shared::default(),
             was_restored: Arc::default(),
             presence: Arc::new(watch::Sender::new(Presence::Unknown)),
             restored: CancellationToken::new(),
@@ -144,17 +116,40 @@ impl Home {
         let keeper = Keeper {
             detector: self.detector.clone(),
             us: env.holder.clone(),
+            hold: env.hold.clone(),
             kinship: Kinship::at_home(),
             pace: env.pace,
         };
         let also = |_| -> Annotations {
-            self.lost().into_iter().map(|lost| (label::RESTORED.to_owned(), lost.text())).collect()
+            let lost = self.lost().map(|lost| (label::RESTORED.to_owned(), lost.text()));
+            let reached = reached::text(self.reached());
+            lost.into_iter().chain([(label::REACHED.to_owned(), reached)]).collect()
         };
         let no_news = Notify::new();
+        let keep = async {
+            if !env.hold.is_active() {
+                if !keeper.stand_by().await {
+                    return;
+                }
+                self.succeed(env).await;
+            }
+            keeper.keep_saying(also, &no_news, || Settled::Yes, (*self.presence).clone()).await;
+        };
         tokio::select! {
-            () = keeper.keep_saying(also, &no_news, || Settled::Yes, (*self.presence).clone()) => {}
+            () = keep => {}
             () = self.restored.cancelled() => {}
         }
+    }
+
+    /// Takes the place of the replica that kept the Lease until now.
+    async fn succeed(&self, env: &Env) {
+        let found = read(env, self.detector.leases()).await;
+        if let Some(predecessor) = found.as_ref().and_then(LeaseView::holder) {
+            self.kinship.follows(predecessor);
+        }
+        let missing = Missing::of(found.as_ref(), None, env.pace, Timestamp::now());
+        self.missing.with(|known| *known = Missing { lost: both(missing.lost, known.lost), ..missing });
+        self.note_reached(reached::noted(found.as_ref()));
     }
 
     /// Returns once the Lease is ours, or it has shown that it cannot be.
@@ -177,15 +172,39 @@ impl Home {
         self.kinship.clone()
     }
 
+    /// Clusters whose endpoints have answered from here, this process or one before it.
+    pub(crate) fn reached(&self) -> BTreeSet<String> {
+        self.reached.with(|reached| reached.clone())
+    }
+
+    /// Has it noted with the next renewal of the Lease.
+    pub(crate) fn note_reached(&self, clusters: BTreeSet<String>) {
+        self.reached.with(|reached| *reached = clusters);
+    }
+
+    /// Clusters whose endpoints take connections from here.
+    pub(crate) fn connected(&self, now: Instant) -> BTreeSet<String> {
+        let is_fresh = |at: &Instant| now.saturating_duration_since(*at) < FRESH;
+        let all = self.connected.with(|connected| connected.clone()).into_iter();
+        all.filter(|(_, at)| is_fresh(at)).map(|(cluster, _)| cluster).collect()
+    }
+
+    /// Has our Lease in the Common Area say so of those that are silent.
+    pub(crate) fn note_connected(&self, clusters: BTreeMap<String, Instant>) {
+        self.connected.with(|connected| *connected = clusters);
+    }
+
     /// What is missing because this cluster was restored from a backup.
     pub(crate) fn lost(&self) -> Option<Lost> {
-        both(self.unattended.filter(|_| self.was_restored.load(Ordering::Relaxed)), self.lost)
+        let Missing { lost, unattended } = self.missing.with(|missing| *missing);
+        both(unattended.filter(|_| self.was_restored.load(Ordering::Relaxed)), lost)
     }
 
     /// Whether an object of this age, about which a daemon of this cluster has written something, is missing for that alone. If it was
     /// written about before this process began, that is noted: it shows that the cluster was restored.
     pub(crate) fn has_lost(&self, created: Timestamp) -> bool {
-        if self.unattended.is_some_and(|unattended| unattended.has(created)) {
+        let Missing { unattended, .. } = self.missing.with(|missing| *missing);
+        if unattended.is_some_and(|unattended| unattended.has(created)) {
             self.was_restored.store(true, Ordering::Relaxed);
         }
         self.lost().is_some_and(|lost| lost.has(created))
@@ -250,20 +269,6 @@ async fn read(env: &Env, leases: &Api<LeaseView>) -> Option<LeaseView> {
     None
 }
 
-/// The time before `now` in which no daemon ran that renewed its Lease last at `last`. It may have run until it was to renew again.
-fn unattended(last: Timestamp, pace: Pace, now: Timestamp) -> Option<Lost> {
-    let from = last.checked_add(pace.renew()).ok()?;
-    (from < now).then_some(Lost { from, until: now })
-}
-
-/// What is lost by either restore: nothing is noted of the time between them.
-fn both(new: Option<Lost>, old: Option<Lost>) -> Option<Lost> {
-    match (new, old) {
-        (Some(a), Some(b)) => Some(Lost { from: a.from.min(b.from), until: a.until.max(b.until) }),
-        (one, other) => one.or(other),
-    }
-}
-
 impl Guard for Home {
     fn still_holds(&self) -> BoxFuture<'_, kube::Result<bool>> {
         async move {
@@ -283,28 +288,18 @@ impl Guard for Home {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::feature::fixture::access;
+    use api::lease::Pace;
 
-    #[test]
-    fn a7_what_was_made_between_backup_and_restore_is_lost() {
-        let at = |minute: u8| format!("2026-11-01T12:{minute:02}:00Z").parse::<Timestamp>().unwrap();
-        let lost = Lost { from: at(10), until: at(30) };
-        assert_eq!([9, 10, 30, 31].map(|minute| lost.has(at(minute))), [false, true, true, false]);
-        assert_eq!(Lost::parse(&lost.text()), Some(lost));
-        assert_eq!(Lost::parse("yesterday"), None);
-        let later = Lost { from: at(45), until: at(59) };
-        assert_eq!(both(Some(later), Some(lost)), Some(Lost { from: at(10), until: at(59) }));
-        assert_eq!((both(None, Some(lost)), both(Some(later), None)), (Some(lost), Some(later)));
-    }
+    use super::{missing::unattended, *};
+    use crate::feature::fixture::access;
 
     #[tokio::test]
     async fn a7_a_record_of_the_time_before_a_start_shows_that_the_cluster_was_restored() {
         let at = |second: u8| format!("2026-11-01T12:00:{second:02}Z").parse::<Timestamp>().unwrap();
         let unattended = |last| unattended(at(last), Pace::lasting(30), at(50));
         assert_eq!(unattended(41), None, "it ran until now");
-        let mut home = Home::of(&access().env);
-        home.unattended = unattended(20);
+        let home = Home::of(&access().env);
+        home.missing.with(|missing| missing.unattended = unattended(20));
         assert_eq!((home.has_lost(at(29)), home.lost()), (false, None), "it may have run then");
         assert!(home.has_lost(at(30)) && !home.has_lost(at(51)));
         assert_eq!(home.lost(), unattended(20), "from now on it is noted");

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use api::membership::{Membership, Wire};
+use api::{
+    membership::{Membership, Via, Wire},
+    token::Claims,
+};
 use k8s_openapi::ByteString;
-use kit::client;
+use kit::{certificate::certificates, client};
 use kube::Client;
 
 /// Identity of this member in the Common Area.
@@ -31,16 +34,15 @@ pub(crate) struct Target {
     pub(crate) server: String,
     /// Name of the Secret with the credential.
     pub(crate) secret: String,
+    /// How it is reached.
+    via: Via,
     credential: BTreeMap<String, ByteString>,
 }
 
-/// Equal targets need no new session. `leader` is only repeated in the announce and the status, and `wire` does not change once it
-/// is noted.
+/// `leader` is only repeated in the announce and the status, and `wire` does not change once it is noted.
 impl PartialEq for Target {
     fn eq(&self, other: &Self) -> bool {
-        let address =
-            |target: &Self| (target.cluster_set.clone(), target.server.clone(), target.secret.clone());
-        self.us == other.us && address(self) == address(other) && self.credential == other.credential
+        self.is_there(other) && self.credential == other.credential
     }
 }
 
@@ -54,6 +56,7 @@ impl Target {
             wire: Some(note.wire),
             server: note.server.clone(),
             secret: note.secret.clone(),
+            via: note.via.clone(),
             credential,
         }
     }
@@ -66,11 +69,122 @@ impl Target {
 
     /// Whether it is the leader of `note`, with the same server and Secret.
     pub(crate) fn is_same(&self, note: &Membership) -> bool {
-        self.is_of(note) && (&self.server, &self.secret) == (&note.server, &note.secret)
+        self.is_of(note) && (&self.server, &self.secret, &self.via) == (&note.server, &note.secret, &note.via)
+    }
+
+    /// Whether who is in a session with this target goes on when it becomes the other one: the same leader, and another credential of the
+    /// same account, with the same authorities and perhaps more. With what somebody puts in its place all begins anew, so that it is seen
+    /// whether that works, and nothing goes on by a connection that an authority vouched for which is trusted no more.
+    pub(crate) fn goes_on_as(&self, other: &Self) -> bool {
+        self == other || self.has_account_of(other) && !self.trusts_less(other)
+    }
+
+    /// Whether all members may have to begin anew when who had this target gets the other one: their leader has lost an authority.
+    pub(crate) fn is_of_all(&self, other: &Self) -> bool {
+        self.has_account_of(other) && self.trusts_less(other)
+    }
+
+    /// Whether the other one is the same place, with a token of the same account.
+    fn has_account_of(&self, other: &Self) -> bool {
+        let uid = |target: &Self| target.token().and_then(Claims::of).and_then(|claims| claims.uid);
+        self.is_there(other) && uid(self).is_some_and(|ours| uid(other) == Some(ours))
+    }
+
+    /// Whether the other one lacks an authority of this one.
+    fn trusts_less(&self, other: &Self) -> bool {
+        let authorities = |target: &Self| {
+            let pem = target.credential.get(client::CA);
+            pem.and_then(|pem| certificates(&pem.0).ok()).unwrap_or_default()
+        };
+        let theirs = authorities(other);
+        authorities(self).iter().any(|one| !theirs.contains(one))
+    }
+
+    /// Whether it is at the same place, with whatever credential.
+    fn is_there(&self, other: &Self) -> bool {
+        let address = |target: &Self| {
+            let Self { cluster_set, server, secret, via, .. } = target;
+            (cluster_set.clone(), server.clone(), secret.clone(), via.clone())
+        };
+        self.us == other.us && address(self) == address(other)
+    }
+
+    /// What the Secret has.
+    pub(crate) fn secret_data(&self) -> &BTreeMap<String, ByteString> {
+        &self.credential
+    }
+
+    /// The same leader, with what a Secret has.
+    pub(crate) fn with_credential(&self, credential: BTreeMap<String, ByteString>) -> Self {
+        Self { credential, ..self.clone() }
+    }
+
+    /// The token, as far as it is one.
+    pub(crate) fn token(&self) -> Option<&str> {
+        let token = self.credential.get(client::TOKEN)?;
+        std::str::from_utf8(&token.0).ok().map(str::trim)
     }
 
     /// A client for the leader's API server.
     pub(crate) fn client(&self) -> Result<Client, client::Error> {
-        client::remote(&self.server, &self.credential)
+        Ok(self.connect()?.0)
+    }
+
+    /// A client for the leader's API server, and its credential, which may be replaced.
+    pub(crate) fn connect(&self) -> Result<(Client, client::Credential), client::Error> {
+        let credential = client::Credential::read(&self.credential)?;
+        Ok((client::remote(&self.server, &credential, &self.via)?, credential))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::*;
+
+    fn target(server: &str, authorities: &[&str], token: &str) -> Target {
+        let text = |text: String| ByteString(text.into_bytes());
+        let credential = [
+            (client::CA.to_owned(), text(authorities.concat())),
+            (client::TOKEN.to_owned(), text(token.to_owned())),
+        ];
+        Target {
+            us: Identity { cluster: "east".into(), common_area: "clusterset-demo".into() },
+            cluster_set: "demo".into(),
+            leader: None,
+            wire: None,
+            server: server.into(),
+            secret: "freeport-leader-demo".into(),
+            via: Via::default(),
+            credential: credential.into(),
+        }
+    }
+
+    #[test]
+    fn a_session_goes_on_with_another_token_of_the_same_account_alone() {
+        let [old, new] = std::array::from_fn(|_| {
+            let params = CertificateParams::new(Vec::<String>::new()).unwrap();
+            params.self_signed(&KeyPair::generate().unwrap()).unwrap().pem()
+        });
+        // Their claims are {"kubernetes.io":{"serviceaccount":{"uid":"u1"}}}, and the same with u2.
+        let [ours, others] = ["InUxIn19fQ", "InUyIn19fQ"]
+            .map(|uid| format!("h.eyJrdWJlcm5ldGVzLmlvIjp7InNlcnZpY2VhY2NvdW50Ijp7InVpZCI6{uid}.s"));
+        let now = target("https://l", &[&old], &ours);
+        let goes_on = |other: &Target| now.goes_on_as(other);
+        assert!(goes_on(&target("https://l", &[&old], &format!("{ours}igned-again"))));
+        assert!(goes_on(&target("https://l", &[&old, &new], &ours)));
+        assert!(!goes_on(&target("https://l", &[&new], &ours)), "another authority was put there");
+        let both = target("https://l", &[&old, &new], &ours);
+        assert!(
+            !both.goes_on_as(&now) && both.is_of_all(&now),
+            "an authority was taken away, from all of them"
+        );
+        assert!(!both.is_of_all(&both) && !both.is_of_all(&target("https://l", &[&old], &others)));
+        assert!(!goes_on(&target("https://l", &[&old], &others)));
+        assert!(!goes_on(&target("https://l", &[&old], "a.b.c")));
+        assert!(!goes_on(&target("https://m", &[&old], &ours)));
+        let unknown = target("https://l", &[&old], "t");
+        assert!(unknown.goes_on_as(&unknown) && !unknown.goes_on_as(&target("https://l", &[&old], "u")));
     }
 }

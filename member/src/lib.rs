@@ -2,35 +2,37 @@
 //!
 //! | part | watches | writes |
 //! |---|---|---|
-//! | [`membership`] | ClusterSets, Secrets, ClusterClaims and its note, in its Namespace | `status` of ClusterSets, the note; starts and stops a [`session`]; leaves |
+//! | [`membership`] | ClusterSets, Secrets, ClusterClaims and its note, in its Namespace; ClusterProperties | `status` of ClusterSets, the note, ClusterProperties; starts and stops a [`session`]; leaves |
 //! | [`home`] | | Lease `freeport-member` in its Namespace: shows that the daemon lives, and that the cluster was not restored |
-//! | [`session`] | Leases and announces in the Common Area, CRDs of this cluster | Lease `freeport-member-<id>`, its announce |
+//! | [`session`] | Leases and announces in the Common Area, CRDs of this cluster | Lease `freeport-member-<id>`, its announce; the Secret with its credential |
 //! | [`bind`] | APIServiceBindings, CRDs, Secrets and Namespaces of this cluster, what providers have in the cluster namespaces, objects of bound APIs at both | CRDs, status of bindings and of bound objects here; copies, heartbeats and APIServiceNamespaces at providers |
 //! | [`offload`] | OffloadPeers, NamespaceOffloadings, Namespaces and virtual nodes with their Pods; NamespaceMaps, OffloadOffers and ShadowPods in the Common Area | own OffloadOffers and ShadowPods, keys of own NamespaceMaps, status of maps for us; status of Pods of virtual nodes, twins, virtual nodes and their Leases, `status` of OffloadPeers and NamespaceOffloadings |
 //! | [`service`] | what Services need, in this cluster and in the Common Area | own ResourceExports, Services `antrea-mc-<name>`, EndpointSlices (and Endpoints), ServiceImports, `status` of ServiceExports |
 //!
-//! Arrows: [`home`], [`identity`] and [`feature`] are below [`session`] and the features; [`membership`] is above all. Only [`features`] names
+//! Arrows: [`home`], [`identity`], [`ranges`] and [`feature`] are below [`session`] and the features; [`membership`] is above all. Only [`features`] names
 //! the features: a new one is a line there.
 
 mod bind;
+mod chance;
 mod feature;
 mod home;
 mod identity;
 mod membership;
 mod offload;
+mod ranges;
 mod service;
 mod session;
 
 use std::time::Duration;
 
-use kit::{args::DaemonArgs, boot::Env};
+use kit::{args::DaemonArgs, boot::Env, drive::before};
 use tokio::sync::watch;
 
 use crate::{
     feature::{Feature, Features},
     home::Home,
     offload::{Answer, Lifetimes, Offloading},
-    service::{Choices, EndpointIp, Services},
+    service::{Choices, EndpointIp, Probe, Services},
 };
 
 /// freeport-member exports Services of its cluster to a ClusterSet and makes the Services of the set usable here. It
@@ -49,6 +51,14 @@ pub struct Args {
     /// the oldest come first.
     #[arg(long, env = "FREEPORT_MAX_IMPORTS", default_value_t = 4000)]
     pub(crate) max_imports: usize,
+    /// Whether to connect, now and then, to a few endpoints of each other cluster of which Services are imported here. Where none answers any
+    /// more, the cluster's endpoints get no traffic from here as long as other clusters serve the same.
+    #[arg(long, env = "FREEPORT_PROBE", value_enum, default_value_t)]
+    pub(crate) probe: Probe,
+    /// Seconds for which a token for the leader is asked to count; the leader's API server may grant less. It is replaced when half of that is
+    /// over. After a longer time without the leader the member has to be given another one (`freeport rejoin`).
+    #[arg(long, env = "FREEPORT_TOKEN_SECONDS", default_value_t = 24 * 3600, value_parser = clap::value_parser!(u32).range(600..))]
+    pub(crate) token_seconds: u32,
     /// Beside the EndpointSlices of an import, write an object of the older kind Endpoints, for data planes that read nothing else.
     #[arg(long, env = "FREEPORT_ENDPOINTS_OBJECTS")]
     pub(crate) endpoints_objects: bool,
@@ -73,6 +83,7 @@ fn features(args: &Args, webhook: &watch::Receiver<Answer>) -> Features {
         endpoint_ip: args.endpoint_ip,
         endpoints_objects: args.endpoints_objects,
         max_imports: args.max_imports,
+        probe: args.probe,
     };
     let services: Box<dyn Feature> = Box::new(Services::new(choices));
     let offloading = Offloading { webhook: webhook.clone() };
@@ -93,15 +104,19 @@ pub async fn run(args: Args, env: Env) {
     let mut home = Home::begin(&env, None).await;
     loop {
         let parts = async {
-            home.known().await;
-            let membership = membership::run(env.clone(), features(&args, &webhook), home.clone());
+            if env.hold.is_active() {
+                home.known().await;
+            }
+            let token_life = Duration::from_secs(args.token_seconds.into());
+            let membership =
+                membership::run(env.clone(), features(&args, &webhook), home.clone(), token_life);
             let bind = async {
                 if args.bind {
                     bind::run(&env, &home, &env.stop).await;
                 }
             };
             let certificate = async {
-                if args.offload {
+                if args.offload && before(&env.stop, env.hold.active()).await {
                     offload::keep_certificate(&env, home.guard(), lifetimes(&args), &answers).await;
                 }
             };

@@ -7,8 +7,9 @@
 //! | [`antrea`] | members and leaders that run Antrea's controllers |
 //! | [`irregular`] | Services about which somebody has to decide |
 //! | [`knowledge`] | the index, and the queues of the controllers |
-//! | [`export`], [`import`], [`status`] | the controllers |
-//! | [`watches`], [`families`], [`allowance`] | how it is learned, and how much of it |
+//! | [`export`], [`import`], [`status`], [`reading`] | the controllers |
+//! | [`reach`] | whether endpoints of other clusters answer from here |
+//! | [`watches`], [`families`], [`machines`], [`allowance`] | how it is learned, and how much of it |
 //! | [`here`] | what needs no leader |
 //! | [`shortfalls`] | what is not as it should be though nothing failed, in words |
 //! | [`leave`], [`signs`] | before and after sessions |
@@ -23,13 +24,16 @@ mod index;
 mod irregular;
 mod knowledge;
 mod leave;
+mod machines;
 mod offer;
+mod reach;
+mod reading;
 mod shortfalls;
 mod signs;
 mod status;
 mod watches;
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use api::{ServiceName, label, unwritten::SERVICES};
 use futures::{FutureExt, future::BoxFuture};
@@ -45,16 +49,17 @@ use presence::{leases::News, vouch::Vouching};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::index::cluster::EndpointIp;
 use self::{
     allowance::Allowance,
     export::{ExportCrd, Exporting},
     here::Here,
-    import::{Importing, NO_NAMESPACE, Room, TOO_MANY},
-    index::{EXPORT, IMPORT},
+    import::{Importing, NO_NAMESPACE, Room, TOO_MANY, Withdrawals},
+    index::IMPORT,
     knowledge::Knowledge,
+    reach::{Probing, Reach},
     status::ExportStatus,
 };
+pub(crate) use self::{index::cluster::EndpointIp, reach::Probe};
 use crate::feature::{Access, Feature, Local, Run, Shortfall};
 
 /// What the administrator chose.
@@ -66,17 +71,21 @@ pub(crate) struct Choices {
     pub(crate) endpoints_objects: bool,
     /// How many imports are made here at the most.
     pub(crate) max_imports: usize,
+    /// Whether it is tried to connect to endpoints of other clusters.
+    pub(crate) probe: Probe,
 }
 
 /// Services, as a feature of the member.
 pub(crate) struct Services {
     choices: Choices,
+    /// What is known of the ways to other clusters, whatever becomes of sessions.
+    reach: Shared<Reach>,
 }
 
 impl Services {
     /// With these choices.
     pub(crate) fn new(choices: Choices) -> Self {
-        Self { choices }
+        Self { choices, reach: Shared::default() }
     }
 }
 
@@ -94,11 +103,16 @@ impl Feature for Services {
     }
 
     fn begin(&self, access: Access) -> Box<dyn Run> {
-        Box::new(ServicesRun::new(access, self.choices))
+        Box::new(ServicesRun::new(access, self.choices, self.reach.clone()))
     }
 
     fn run_alone(&self, local: Local, stop: CancellationToken) -> BoxFuture<'_, ()> {
-        async move { Here::new(local, self.choices).run_alone(&stop).await }.boxed()
+        async move {
+            let here = Here::new(local, self.choices);
+            let probing = here.probing(self.reach.clone(), Arc::default());
+            here.run_alone(&probing, &stop).await;
+        }
+        .boxed()
     }
 
     fn withdraw(&self, access: Access) -> BoxFuture<'_, Result<(), Failure>> {
@@ -123,21 +137,26 @@ struct ServicesRun {
     vouching: Vouching<ServiceName>,
     /// Which imports there is room for.
     room: Shared<Room>,
+    /// What the leader takes back.
+    withdrawals: Shared<Withdrawals>,
     leader: Watches,
     allowance: Allowance,
     /// Writes our records.
     leader_writer: Writer,
+    probing: Probing,
 }
 
 impl ServicesRun {
-    fn new(access: Access, choices: Choices) -> Self {
+    fn new(access: Access, choices: Choices, reach: Shared<Reach>) -> Self {
         let Access { env, leases, leader, guard, .. } = &access;
         let here = Here::new(access.local(), choices);
         Self {
+            probing: here.probing(reach, access.changed.clone()),
             knowledge: here.knowledge.clone(),
             here,
             vouching: Vouching::new(SERVICES, leases.clone()),
             room: Shared::new(Room::new(choices.max_imports)),
+            withdrawals: Shared::default(),
             allowance: Allowance::default(),
             leader: guard.clone().map(Watches::guarded).unwrap_or_default(),
             leader_writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
@@ -174,6 +193,7 @@ impl ServicesRun {
             knowledge: self.knowledge.clone(),
             vouching: self.vouching.clone(),
             room: self.room.clone(),
+            withdrawals: self.withdrawals.clone(),
             antrea: antrea.clone(),
             leader: leader.clone(),
             writer: self.here.writer.clone(),
@@ -183,6 +203,22 @@ impl ServicesRun {
         importing.begin();
         let reconcile = |service| importing.clone().reconcile(service);
         drive("import", self.knowledge.services.queue(1), env.metrics.clone(), stop.clone(), reconcile).await;
+    }
+
+    /// Exports and imports as soon as it is known what there is; until then, what this cluster alone decides.
+    async fn exchange(&self, begin: BoxFuture<'static, ()>, stop: &CancellationToken) {
+        let alone = stop.child_token();
+        let all = async {
+            self.complete().await;
+            begin.await;
+            alone.cancel();
+        };
+        let (has_begun, ()) = tokio::join!(before(stop, all), self.here.follow(&alone));
+        if has_begun {
+            // Those that were reconciled without the leader meanwhile.
+            self.knowledge.services.enqueue_all(IMPORT);
+            tokio::join!(self.run_export(stop), self.run_import(stop));
+        }
     }
 
     /// Waits until all is known that exports and imports depend on.
@@ -216,17 +252,8 @@ impl Run for ServicesRun {
                 }
             };
             let exchange = async {
-                let alone = stop.child_token();
-                let all = async {
-                    self.complete().await;
-                    begin.await;
-                    alone.cancel();
-                };
-                let (has_begun, ()) = tokio::join!(before(&stop, all), self.here.follow(&alone));
-                if has_begun {
-                    // Those that were reconciled without the leader meanwhile.
-                    self.knowledge.services.enqueue_all(IMPORT);
-                    tokio::join!(self.run_export(&stop), self.run_import(&stop));
+                if before(&stop, self.here.begin(&self.probing)).await {
+                    tokio::join!(before(&stop, self.probing.run()), self.exchange(begin, &stop));
                 }
             };
             tokio::join!(status, exchange);
@@ -237,13 +264,29 @@ impl Run for ServicesRun {
     fn hear(&self, news: &News) {
         let keys = self.vouching.hear(news);
         self.knowledge.services.enqueue(keys.into_iter().map(|service| (service, IMPORT)).collect());
+        let (silent, unheard) = self.access.leases.with(|leases| leases.silent());
+        self.knowledge.have_links(|links| (links.silent, links.unheard) = (silent, unheard));
+        if let Some(bounds) = &news.bounds {
+            self.knowledge.have_limits(|limits| limits.bounds.clone_from(bounds));
+        }
         if self.allowance.hear(news.quota, Instant::now()) {
-            self.leader().list_again();
+            self.leader().list_again_alone();
         }
     }
 
+    fn let_go(&self, said: Option<&str>) {
+        let these = self.withdrawals.with(|all| all.hear(said));
+        if !these.is_empty() {
+            tracing::warn!(
+                imports = these.len(),
+                "what the leader has taken back goes, as the ClusterSet says"
+            );
+        }
+        self.knowledge.services.enqueue(these.into_iter().map(|service| (service, IMPORT)).collect());
+    }
+
     fn unwritten(&self) -> Vec<String> {
-        self.knowledge.services.busy(EXPORT).into_iter().map(|service| service.to_string()).collect()
+        self.knowledge.unwritten().into_iter().map(|service| service.to_string()).collect()
     }
 
     fn retry_failed(&self) {
@@ -256,9 +299,13 @@ impl Run for ServicesRun {
 
     fn shortfalls(&self) -> Option<Vec<Shortfall>> {
         let irregular = &self.knowledge.irregular;
+        let withheld = self.withdrawals.with(|all| all.withheld().clone());
+        let unreached = self.probing.unreached();
         self.room.with(|room| {
-            let said =
-                || irregular.with(|irregular| shortfalls::of(room, irregular, self.allowance.left_out()));
+            let said = || {
+                let left_out = self.allowance.left_out();
+                irregular.with(|irregular| shortfalls::of(room, irregular, &withheld, left_out, &unreached))
+            };
             room.has_begun().then(said)
         })
     }
@@ -280,6 +327,9 @@ impl Drop for ServicesRun {
         let metrics = &self.access.env.metrics;
         metrics.doubted(0);
         metrics.left_out(0);
+        metrics.endpoints_left_out(0);
+        metrics.reach().unreached(0);
+        metrics.imports_withheld(0);
         for reason in [TOO_MANY, NO_NAMESPACE] {
             metrics.imports_waiting(reason, 0);
         }

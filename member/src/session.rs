@@ -7,11 +7,13 @@
 //! | [`table`] | the features: what is asked of one is asked of all |
 //! | [`connect`] | whose leader it is, and what the features work with |
 //! | [`presence`](mod@presence) | our Lease and announce |
+//! | [`credential`] | replaces our token, and the authorities of the leader |
 //! | [`peers`] | watches of Leases and announces |
 //! | [`schemas`] | CRDs of this cluster that lack fields |
 //! | [`health`] | what the session sees |
 
 mod connect;
+mod credential;
 mod health;
 mod peers;
 mod presence;
@@ -23,7 +25,7 @@ use std::{pin::pin, sync::Arc, time::Instant};
 use ::presence::lease::Presence;
 use api::{antrea::Members, lease::LeaseView, membership::Wire, name};
 use futures::{FutureExt, future::BoxFuture};
-use kit::{boot::Env, index::Shared};
+use kit::{boot::Env, drive::before, index::Shared};
 use kube::{Api, Client};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -35,6 +37,7 @@ use self::{
     table::Table,
 };
 pub(crate) use self::{
+    credential::{Kept, Renewal},
     health::{Health, SessionState},
     table::Blind,
 };
@@ -50,12 +53,18 @@ pub(crate) struct Session {
     pub(crate) features: Features,
     pub(crate) home: Home,
     pub(crate) target: Target,
+    /// The credential in the target, which changes.
+    pub(crate) credential: Kept,
     /// Client for the leader's API server.
     pub(crate) leader: Client,
+    /// Our place among the members, as an earlier session with this leader knew it.
+    pub(crate) place: Shared<Option<usize>>,
     /// Where the session tells its state.
     pub(crate) state: watch::Sender<SessionState>,
     /// Whether the membership is noted. Before that nothing is exported or imported.
     pub(crate) noted: watch::Receiver<bool>,
+    /// What the ClusterSet says of what is to go: see [`api::label::LET_GO`].
+    pub(crate) lets_go: watch::Receiver<Option<String>>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -77,7 +86,7 @@ enum Ended {
 impl Session {
     /// Exports and imports until `stop`, or until another cluster takes our ID.
     pub(crate) async fn run(self) {
-        let mut start = Start::new(self.target.wire);
+        let mut start = Start::new(self.target.wire, self.place.clone());
         loop {
             let ended = self.once(&start).await;
             // A session ends in the other ways only after it was present at the leader.
@@ -109,7 +118,7 @@ impl Session {
                 }
                 Ended::Antrea => {
                     tracing::info!("the leader is Antrea's: using Antrea's protocol");
-                    start = Start::new(Some(Wire::Antrea));
+                    start = Start::new(Some(Wire::Antrea), self.place.clone());
                 }
             }
         }
@@ -133,6 +142,8 @@ struct Parts {
     peers: Peers,
     /// What the CRDs of this cluster lack.
     lacking: Shared<schemas::Lacking>,
+    /// How it stands with our token.
+    renewal: Shared<Option<Renewal>>,
     present: watch::Receiver<Presence>,
 }
 
@@ -143,21 +154,31 @@ impl Parts {
         let detector = home.hub(&target.server, leases, name::member_lease(&target.us.cluster));
         let access = start.access(env, home, &target.us, leader, &detector);
         let table = Arc::new(Table::begin(features, &access));
-        table.watch(tasks);
         let peers = Peers::new(&access);
+        let place = start.place.with(|place| *place);
+        table.take_turns(place);
+        peers.watches.take_turns(place);
+        table.watch(tasks);
         peers.watch(&access, start.hearing, &table, tasks);
         let lacking = schemas::watch(&access, table::crds(features), &table, tasks);
         let present = presence::start(&access, target, detector, &table, &peers.watches, tasks);
-        Self { access, table, peers, lacking, present }
+        let renewal = credential::keep(&access, &session.credential, present.clone(), tasks);
+        Self { access, table, peers, lacking, renewal, present }
     }
 
     /// Runs the features and tells the state until the session ends.
     async fn follow(&self, session: &Session, start: &Start, tasks: &mut JoinSet<()>) -> Ended {
-        let mut controllers =
-            pin!(self.table.run(|| self.begin(start, session.noted.clone()), &session.stop));
+        let mut controllers = pin!(async {
+            // A replica that stands by only watches.
+            if before(&session.stop, session.env.hold.active()).await {
+                self.table.run(|| self.begin(start, session.noted.clone()), &session.stop).await;
+            }
+        });
         let mut antrea_leads = pin!(self.antrea_leads(session, start));
         let (mut named, mut present) = (self.peers.named.subscribe(), self.present.clone());
         let mut hearing = self.peers.hearing.subscribe();
+        let mut lets_go = session.lets_go.clone();
+        self.table.let_go(lets_go.borrow_and_update().as_deref());
         let (mut since, mut was_lost) = (None::<Instant>, false);
         let gauge = self.access.env.metrics.present(&self.access.us.common_area);
         let ended = loop {
@@ -189,6 +210,7 @@ impl Parts {
                     break Ended::Heard(hearing.unwrap_or_default());
                 }
                 Ok(()) = present.changed() => {}
+                Ok(()) = lets_go.changed() => self.table.let_go(lets_go.borrow().as_deref()),
                 () = self.access.changed.notified() => {}
                 () = self.listed(), if !self.are_listed() => {}
                 () = tokio::time::sleep(PATIENCE) => {}
@@ -223,9 +245,17 @@ impl Parts {
             Presence::Failing { failure } => Health::Lost { failure },
             Presence::Taken { holder, .. } => Health::IdTaken { holder },
         };
-        let members = self.access.leases.with(|leases| leases.members());
+        let (members, are_heard) =
+            self.access.leases.with(|leases| (leases.members(), leases.is_heard(Instant::now())));
+        let place = Some(members.keys().take_while(|id| **id < self.access.us.cluster).count());
+        // Before the others are heard the place of an earlier session stays.
+        if are_heard && start.place.with(|before| std::mem::replace(before, place) != place) {
+            self.table.take_turns(place);
+            self.peers.watches.take_turns(place);
+        }
         let shortfalls = self.table.shortfalls();
-        let new = SessionState { health, wire: self.access.wire, members, shortfalls };
+        let renewal = self.renewal.with(|renewal| renewal.clone());
+        let new = SessionState { health, wire: self.access.wire, members, shortfalls, renewal };
         state.send_if_modified(|old| std::mem::replace(old, new.clone()) != new);
     }
 

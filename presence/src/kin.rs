@@ -77,6 +77,11 @@ impl Kinship {
         Self { kin: self.kin.clone(), home: Some(home) }
     }
 
+    /// This process comes after that one in our own cluster.
+    pub fn follows(&self, predecessor: &str) {
+        self.kin.with(|kin| kin.predecessors.insert(predecessor.to_owned()));
+    }
+
     /// Who `holder` is, which has the uid of our cluster and is not `us`.
     pub(crate) async fn relation(&self, holder: &str, us: &str) -> Relation {
         let replaced = match &self.home {

@@ -26,6 +26,7 @@ use k8s_openapi::{
 use kit::{
     backoff,
     failure::{self, Failure},
+    hold::Hold,
     holder::Holder,
 };
 use kube::{
@@ -89,6 +90,8 @@ pub struct Keeper {
     pub detector: RestoreDetector,
     /// Who holds it.
     pub us: Holder,
+    /// Whether we may keep it: a replica that stands by does not.
+    pub hold: Hold,
     /// Other processes with our cluster's uid.
     pub kinship: Kinship,
     /// How often it is renewed.
@@ -114,6 +117,10 @@ impl Keeper {
         settled: impl Fn() -> Settled,
         presence: watch::Sender<Presence>,
     ) {
+        if !self.stand_by().await {
+            presence.send_replace(Presence::Restored);
+            return;
+        }
         let (mut seen, mut failures) = (Seen::default(), 0);
         loop {
             let now = Timestamp::now();
@@ -158,6 +165,24 @@ impl Keeper {
                 }
             } else {
                 tokio::time::sleep(wait).await;
+            }
+        }
+    }
+
+    /// Waits until this process is the active replica, and only reads the Lease, which that one keeps. False if it turns out meanwhile
+    /// that the API server was restored.
+    pub async fn stand_by(&self) -> bool {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.hold.active() => return true,
+                () = tokio::time::sleep(self.pace.renew()) => {}
+            }
+            // Who does not answer is asked again.
+            if let Ok(lease) = self.detector.leases().get_opt(self.detector.name()).await
+                && !self.detector.heard(lease.as_ref())
+            {
+                return false;
             }
         }
     }

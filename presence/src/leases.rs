@@ -19,6 +19,7 @@ use api::{
     lease::{LeaseView, Pace, Settled, digest::Told},
     name,
     quota::Quota,
+    ranges::Bounds,
 };
 use jiff::Timestamp;
 use kit::objects::Change;
@@ -66,6 +67,8 @@ pub struct News {
     pub tells: Option<bool>,
     /// What the leader takes in of a member, if its Lease was heard to say it.
     pub quota: Option<Quota>,
+    /// Which addresses the endpoints of members may have, if the leader's Lease was heard to say it.
+    pub bounds: Option<Bounds>,
 }
 
 impl Leases {
@@ -144,6 +147,18 @@ impl Leases {
         heard.holder.as_ref()?.split('/').next()
     }
 
+    /// Clusters whose endpoints answer one of those that renew their Leases, though they do not renew theirs; and those of which one said so
+    /// of whom it is not known yet whether it does.
+    pub fn answering(&self) -> (BTreeSet<String>, BTreeSet<String>) {
+        let by = |standing: Standing| {
+            let said = self.standings().filter(move |(_, heard)| heard.standing.as_ref() == Some(&standing));
+            said.filter(|(_, heard)| !heard.left)
+                .flat_map(|(_, heard)| heard.answering.iter().cloned())
+                .collect()
+        };
+        (by(Standing::Present), by(Standing::Unheard))
+    }
+
     pub(crate) fn heard(&self, writer: &str) -> Option<&Heard> {
         self.holders.get(writer)
     }
@@ -195,6 +210,7 @@ impl Leases {
         let heard = self.holders.entry(name.clone()).or_default();
         (heard.uid, heard.lost) = (lease.uid(), None);
         heard.wire = lease.wire().map(str::to_owned);
+        heard.answering = lease.answering().map(str::to_owned).collect();
         heard.holder = lease.holder().map(str::to_owned);
         if std::mem::replace(&mut heard.left, lease.has_left()) != lease.has_left() {
             news.turned.insert(name.clone());
@@ -263,7 +279,7 @@ impl Leases {
             Told::NotYet => None,
             Told::Leases(_) => Some(true),
         };
-        news.quota = lease.quota();
+        (news.quota, news.bounds) = (lease.quota(), lease.bounds());
         let now = lease.schemas().map(str::to_owned);
         if now.is_none() && self.schemas.is_some() {
             return told;

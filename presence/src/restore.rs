@@ -43,7 +43,8 @@ impl RestoreDetector {
         self.version.store(0, Ordering::SeqCst);
     }
 
-    pub(crate) fn leases(&self) -> &Api<LeaseView> {
+    /// The Leases among which it is.
+    pub fn leases(&self) -> &Api<LeaseView> {
         &self.leases
     }
 

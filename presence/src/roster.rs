@@ -1,8 +1,9 @@
 //! Who takes part in a Common Area, by the table of Leases.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::name;
+use jiff::Timestamp;
 
 use crate::{leases::Leases, standing::Standing};
 
@@ -15,6 +16,21 @@ impl Leases {
                 Some((name::member_of_lease(name)?.to_owned(), heard.standing.clone()?))
             })
             .collect()
+    }
+
+    /// Members that do not renew their Leases any more and have not left, and when each last did, by its own clock; and those of which that is
+    /// not known yet.
+    pub fn silent(&self) -> (BTreeMap<String, Option<Timestamp>>, BTreeSet<String>) {
+        let (mut silent, mut unheard) = (BTreeMap::new(), BTreeSet::new());
+        for (name, heard) in self.standings().filter(|(_, heard)| !heard.left) {
+            let Some(cluster) = name::member_of_lease(name) else { continue };
+            match heard.standing {
+                Some(Standing::Silent { since }) => drop(silent.insert(cluster.to_owned(), since)),
+                Some(Standing::Unheard) => drop(unheard.insert(cluster.to_owned())),
+                Some(Standing::Present) | None => {}
+            }
+        }
+        (silent, unheard)
     }
 
     /// How it stands with a member that has not left; none without a Lease.

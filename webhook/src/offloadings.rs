@@ -19,8 +19,7 @@ use serde::Deserialize;
 /// For the answer about one NamespaceOffloading: the API server that asks us waits for three seconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often all of them are listed again. After a restore of this cluster a watch hears nothing until the API server has come to the
-/// version that the watch is at, and nobody tells us of a restore.
+/// How often all of them are listed again: one that a restore of this cluster has lost may stay known otherwise.
 const LIST_EVERY: Duration = Duration::from_secs(60);
 
 /// What of a NamespaceOffloading counts for Pods. One without a spec has the defaults.

@@ -5,8 +5,8 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::{
-    Daemons, Error, InitOptions, Installed, JoinOptions, KubeContext, Offloading, Part, Run,
-    objects::offload::webhook,
+    AddressRanges, Cidrs, Daemons, Error, InitOptions, Installed, JoinOptions, KubeContext, Offloading, Part,
+    Probe, Run, objects::offload::webhook,
 };
 
 #[derive(ClapArgs, Debug)]
@@ -33,13 +33,20 @@ pub(super) struct JoinArgs {
 }
 
 #[derive(ClapArgs, Debug)]
-struct Leader {
+pub(super) struct Leader {
     /// Kubeconfig of the leader's cluster [default: as --kubeconfig].
     #[arg(long, value_name = "FILE")]
     leader_kubeconfig: Option<PathBuf>,
     /// Context of the leader's cluster [default: the current one].
     #[arg(long, value_name = "NAME", required_unless_present = "leader_kubeconfig")]
     leader_context: Option<String>,
+}
+
+impl Leader {
+    /// The leader's cluster, in the kubeconfig of the other ones unless it has its own.
+    pub(super) fn context(self, file: Option<&PathBuf>) -> KubeContext {
+        KubeContext { file: self.leader_kubeconfig.or_else(|| file.cloned()), name: self.leader_context }
+    }
 }
 
 #[derive(ClapArgs, Debug)]
@@ -62,6 +69,15 @@ struct Common {
     /// freeport-webhook as the API server reaches it, with --external.
     #[arg(long, value_name = "URL", hide_short_help = true)]
     webhook_url: Option<String>,
+    /// Whether the member connects to a few endpoints of each other cluster, and sends no traffic where none answers.
+    #[arg(long, value_enum, value_name = "WHETHER", hide_short_help = true)]
+    probe: Option<Probe>,
+    /// Ranges of addresses that endpoints exported from here may have, `auto` (asked of the cluster) or `any` [default: as noted, else any].
+    #[arg(long, value_name = "CIDR,...", hide_short_help = true)]
+    pod_cidrs: Option<Cidrs>,
+    /// The same of its Services, where the member exports ClusterIPs; `auto`: asked of the cluster.
+    #[arg(long, value_name = "CIDR,...", requires = "pod_cidrs", hide_short_help = true)]
+    service_cidrs: Option<Cidrs>,
     /// Do only these parts.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART", help_heading = "How it is done")]
     only: Vec<Part>,
@@ -76,6 +92,9 @@ pub(super) struct RunArgs {
     /// Image with both daemons [default: as deployed, else freeport:VERSION].
     #[arg(long, value_name = "IMAGE", conflicts_with = "external")]
     image: Option<String>,
+    /// Pods of each daemon, one of them active [default: as is, else 1].
+    #[arg(long, value_name = "N", conflicts_with = "external", value_parser = clap::value_parser!(u8).range(1..=9))]
+    replicas: Option<u8>,
     /// No Deployment: write kubeconfigs for daemons run elsewhere.
     #[arg(long, value_name = "DIR")]
     external: Option<PathBuf>,
@@ -101,7 +120,7 @@ impl RunArgs {
     pub(super) fn only(self, only: Vec<Part>) -> Run {
         let daemons = match self.external {
             Some(dir) => Daemons::Outside(dir),
-            None => Daemons::Inside { image: self.image },
+            None => Daemons::Inside { image: self.image, replicas: self.replicas },
         };
         Run {
             daemons,
@@ -127,6 +146,11 @@ impl Common {
         }
         Ok(self.offload.then(|| Offloading { webhook_url: self.webhook_url.clone() }))
     }
+
+    fn ranges(&self) -> Option<AddressRanges> {
+        let services = self.service_cidrs.clone();
+        self.pod_cidrs.clone().map(|pods| AddressRanges { pods, services })
+    }
 }
 
 impl TryFrom<InitArgs> for InitOptions {
@@ -136,6 +160,8 @@ impl TryFrom<InitArgs> for InitOptions {
         let common = args.common;
         Ok(Self {
             offload: common.offloading()?,
+            probe: common.probe,
+            ranges: common.ranges(),
             cluster_set: common.clusterset,
             cluster_id: args.cluster_id,
             dedicated: args.dedicated,
@@ -153,12 +179,11 @@ impl TryFrom<JoinArgs> for JoinOptions {
         let common = args.common;
         Ok(Self {
             offload: common.offloading()?,
+            probe: common.probe,
+            ranges: common.ranges(),
             cluster_set: common.clusterset,
             cluster_id: args.cluster_id,
-            leader: KubeContext {
-                file: args.leader.leader_kubeconfig.or_else(|| common.kubeconfig.clone()),
-                name: args.leader.leader_context,
-            },
+            leader: args.leader.context(common.kubeconfig.as_ref()),
             cluster: KubeContext { file: common.kubeconfig, name: common.context },
             leader_server: common.leader_server,
             run: common.run.only(common.only),

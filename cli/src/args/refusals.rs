@@ -75,6 +75,10 @@ async fn arguments_that_cannot_be_used_end_with_2() {
             format!("{join} demo --cluster-id west --webhook-url https://127.0.0.1:8443/mutate/pod"),
             &["--webhook-url", "add --offload"],
         ),
+        (
+            format!("{join} demo --cluster-id west --probe off --external out"),
+            &["--probe", "start freeport-member with --probe"],
+        ),
         ("bind offer D_B --resource a.example.com".into(), &["the template's name", "\"D_B\""]),
         ("bind offer db --resource nothing".into(), &["PLURAL.GROUP"]),
         ("leave --force --leader-context leader".into(), &["--force leaves without the leader"]),
@@ -93,6 +97,10 @@ async fn contexts_that_do_not_exist_are_named_before_any_request() {
             ["there is no context \"north\"", "contexts: leader, west"],
         ),
         (format!("{join} --context west --leader-context gone"), ["there is no context \"gone\"", "leader"]),
+        (
+            "rejoin --contexts west,gone --leader-context leader".into(),
+            ["there is no context \"gone\"", "leader"],
+        ),
         ("status --context gone".into(), ["there is no context \"gone\"", "leader"]),
         ("dns --context gone".into(), ["there is no context \"gone\"", "leader"]),
     ] {

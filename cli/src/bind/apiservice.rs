@@ -258,11 +258,13 @@ impl Consumer<'_> {
     /// The member, with binding. Its kubeconfig, if it runs outside.
     async fn run_member(&self, here: &mut Installer<'_>) -> Result<Option<PathBuf>, Error> {
         if let Some(image) = here.image(label::MEMBER).await? {
-            let mut told = here.told_of_binding(label::MEMBER).await?;
+            let mut told = here.told(label::MEMBER).await?;
             told.retain(|variable| variable.name != TOLD);
             told.push(tells(TOLD, label::TRUE));
             let offloads = here.offloading(None).await?.is_some();
-            here.install(Part::Member, &member::workload(&image, offloads, &told)).await?;
+            let replicas = here.replicas(label::MEMBER).await?;
+            let workload = member::workload(&image, replicas, offloads, &told);
+            here.run_daemon(Part::Member, label::MEMBER, &workload).await?;
         }
         here.kubeconfig(Part::Member, label::MEMBER).await
     }

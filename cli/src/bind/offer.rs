@@ -69,7 +69,7 @@ pub async fn offer(options: &OfferOptions, say: Say<'_>) -> Result<(), Error> {
     }
     let there = templates(&cluster).await?;
     let mut here = Installer::new(&cluster, &options.run, say);
-    let usual = usual(&here.told_of_binding(api::label::LEADER).await?).map_err(|why| cluster.refuse(why))?;
+    let usual = usual(&here.told(api::label::LEADER).await?).map_err(|why| cluster.refuse(why))?;
     let mine = (options.template.as_str(), options.isolation.unwrap_or(usual));
     has_place(scope, mine.1).map_err(|why| cluster.refuse(why))?;
     let names: Result<Vec<_>, _> = apis.iter().map(|api| names(api, mine, &there, usual)).collect();
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn names_that_no_object_can_have_are_refused() {
         let run = Run {
-            daemons: crate::Daemons::Inside { image: None },
+            daemons: crate::Daemons::Inside { image: None, replicas: None },
             only: Vec::new(),
             wait: false,
             timeout: std::time::Duration::ZERO,

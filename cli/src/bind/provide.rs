@@ -59,7 +59,7 @@ pub async fn provide(options: &ProvideOptions, say: Say<'_>) -> Result<Provided,
     kubeconfig::folder_is_of(&cluster, run)?;
     outside::is_no_leader(&cluster, run).await?;
     let mut here = Installer::new(&cluster, run, say);
-    let told = told(here.told_of_binding(label::LEADER).await?, options, &cluster.server);
+    let told = told(here.told(label::LEADER).await?, options, &cluster.server);
     for variable in &told {
         let value = variable.value.as_deref();
         value.map_or(Ok(()), |value| is_taken(&variable.name, value)).map_err(|why| cluster.refuse(why))?;
@@ -73,7 +73,9 @@ pub async fn provide(options: &ProvideOptions, say: Say<'_>) -> Result<Provided,
     here.install(Part::Leader, &leader::objects()).await?;
     here.install(Part::Leader, &bind::provider()).await?;
     if let Some(image) = here.image(label::LEADER).await? {
-        here.install(Part::Leader, &leader::workload(&image, &told)).await?;
+        let replicas = here.replicas(label::LEADER).await?;
+        let workload = leader::workload(&image, replicas, &told);
+        here.run_daemon(Part::Leader, label::LEADER, &workload).await?;
     }
     let kubeconfig = here.kubeconfig(Part::Leader, label::LEADER).await?;
     if here.is_to_wait(Part::Leader) {
@@ -113,7 +115,7 @@ mod tests {
     #[test]
     fn what_was_told_before_stays_unless_it_is_asked_for() {
         let run = Run {
-            daemons: Daemons::Inside { image: None },
+            daemons: Daemons::Inside { image: None, replicas: None },
             only: Vec::new(),
             wait: false,
             timeout: Duration::ZERO,

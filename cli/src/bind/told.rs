@@ -1,4 +1,4 @@
-//! What the daemons are told of binding, in their environment.
+//! What the daemons are told in their environment, which other commands leave as it is: all of binding, and whether there are probes.
 
 use api::bind::{duration::GoDuration, identity::is_prefix, resource::Isolation};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::EnvVar};
@@ -7,7 +7,7 @@ use kube::Api;
 use crate::{
     Daemons, Error,
     install::Installer,
-    objects::{SYSTEM, bind::TOLD},
+    objects::{PROBE, SYSTEM, bind::TOLD},
 };
 
 /// How the leader keeps the objects of consumers apart.
@@ -56,8 +56,8 @@ pub(super) fn usual(told: &[EnvVar]) -> Result<Isolation, String> {
 }
 
 impl Installer<'_> {
-    /// What the Deployment of a daemon tells it of binding, so that other commands leave that as it is. Nothing outside.
-    pub(crate) async fn told_of_binding(&self, daemon: &str) -> Result<Vec<EnvVar>, Error> {
+    /// What the Deployment of a daemon tells it, so that other commands leave that as it is. Nothing outside.
+    pub(crate) async fn told(&self, daemon: &str) -> Result<Vec<EnvVar>, Error> {
         if matches!(self.run.daemons, Daemons::Outside(_)) {
             return Ok(Vec::new());
         }
@@ -68,12 +68,13 @@ impl Installer<'_> {
     }
 }
 
-/// What a Deployment tells of binding.
+/// What a Deployment tells.
 fn told(deployment: Deployment) -> Vec<EnvVar> {
     let pod = deployment.spec.template.spec;
     let container = pod.and_then(|pod| pod.containers.into_iter().next());
     let told = container.and_then(|container| container.env).unwrap_or_default();
-    told.into_iter().filter(|variable| variable.name.starts_with(TOLD)).collect()
+    let stays = |variable: &EnvVar| variable.name.starts_with(TOLD) || variable.name == PROBE;
+    told.into_iter().filter(stays).collect()
 }
 
 #[cfg(test)]
@@ -82,16 +83,16 @@ mod tests {
     use crate::objects::{Object, leader, member, tells};
 
     #[test]
-    fn what_a_deployment_tells_of_binding_stays_when_it_is_deployed_again() {
-        let bind = [tells(TOLD, "true"), tells(ADDRESS, "https://leader:6443")];
+    fn what_a_deployment_tells_stays_when_it_is_deployed_again() {
+        let bind = [tells(TOLD, "true"), tells(ADDRESS, "https://leader:6443"), tells(PROBE, "off")];
         let kept = |workload: &[Object]| {
             let is_deployment = |object: &&Object| object.resource.kind == "Deployment";
             let deployment = workload.iter().find(is_deployment).unwrap().body.clone();
             told(serde_json::from_value(deployment).unwrap())
         };
-        assert_eq!(kept(&leader::workload("i", &bind)), bind);
-        assert_eq!(kept(&member::workload("i", false, &bind)), bind);
-        assert_eq!(kept(&leader::workload("i", &[])), []);
+        assert_eq!(kept(&leader::workload("i", 1, &bind)), bind);
+        assert_eq!(kept(&member::workload("i", 2, false, &bind)), bind);
+        assert_eq!(kept(&leader::workload("i", 1, &[])), []);
     }
 
     #[test]

@@ -156,7 +156,7 @@ async fn change(
 
 fn run(options: &DnsOptions) -> Run {
     Run {
-        daemons: Daemons::Inside { image: None },
+        daemons: Daemons::Inside { image: None, replicas: None },
         only: vec![],
         wait: true,
         timeout: options.timeout,

@@ -5,13 +5,19 @@
 use std::time::{Duration, Instant};
 
 use api::{
-    announce::MemberClusterAnnounce, cluster_set::ClusterSet, label, lease::LeaseView, mcs::ServiceImport,
+    about::{CLUSTER_SET, ClusterProperty},
+    announce::MemberClusterAnnounce,
+    cluster_set::ClusterSet,
+    label,
+    lease::LeaseView,
+    mcs::ServiceImport,
     membership, name,
 };
 use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{ConfigMap, Endpoints, Secret, Service},
     discovery::v1::EndpointSlice,
+    rbac::v1::{Role, RoleBinding},
 };
 use serde_json::json;
 
@@ -25,7 +31,7 @@ use crate::{
     cluster::Cluster,
     eraser::{Eraser, PAUSE, Say, called},
     holder,
-    objects::{Object, SYSTEM, area},
+    objects::{Object, SYSTEM, area, member},
 };
 
 /// How long a running member has to leave by itself.
@@ -232,7 +238,8 @@ async fn left(here: &mut Eraser<'_>, how: &str, limit: Duration) -> Result<bool,
     }
 }
 
-/// Deletes what was imported, in all Namespaces. ServiceImports first: a member that runs would create the rest again.
+/// Deletes what was imported, in all Namespaces, and what says that the cluster is a member. ServiceImports first: a member that runs would
+/// create the rest again.
 async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
     let realised = format!("{},{}", made_by_us(), label::MCS_SERVICE_NAME);
     let imports = here.list::<ServiceImport>(None, &made_by_us()).await?;
@@ -242,13 +249,18 @@ async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
     let endpoints = here.list::<Endpoints>(None, &realised).await?;
     here.delete_all(&endpoints).await?;
     let services = here.list::<Service>(None, &realised).await?;
-    here.delete_all(&services).await
+    here.delete_all(&services).await?;
+    // That the cluster belongs to the set goes before its ID.
+    let mut properties = here.list::<ClusterProperty>(None, &made_by_us()).await?;
+    properties.sort_by_key(|property| property.name != CLUSTER_SET);
+    here.delete_all(&properties).await
 }
 
-/// Deletes the credentials that Freeport made.
+/// Deletes the credentials that Freeport made, and the member's right to replace them.
 async fn forget(here: &mut Eraser<'_>, traces: &Traces) -> Result<(), Error> {
     for name in traces.credentials() {
         here.delete_ours(&called::<Secret>(SYSTEM, &name)).await?;
     }
-    Ok(())
+    here.delete_ours(&called::<RoleBinding>(SYSTEM, member::CREDENTIAL_ROLE)).await?;
+    here.delete_ours(&called::<Role>(SYSTEM, member::CREDENTIAL_ROLE)).await
 }

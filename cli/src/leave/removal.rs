@@ -39,19 +39,41 @@ pub(super) async fn remove(
     options: &LeaveOptions,
     say: Say<'_>,
 ) -> Result<(), Error> {
+    let leader = leader_of(leader, set, id, options, &mut *say).await?;
+    if !even_if_alive {
+        let mut there = Eraser::new(&leader, options.dry_run, &mut *say);
+        is_silent(&mut there, &area::name(set), id).await?;
+    }
+    take_access(&leader, set, id, options.dry_run, &mut *say).await?;
+    clear(&leader, set, id, options, say).await
+}
+
+/// The leader's cluster, where somebody knows the member.
+pub(super) async fn leader_of(
+    leader: &KubeContext,
+    set: &str,
+    id: &str,
+    options: &LeaveOptions,
+    say: Say<'_>,
+) -> Result<Cluster, Error> {
     check::cluster_set_name(set)?;
     check::cluster_id(id)?;
     let leader = Cluster::connect(leader).await?;
     check::leader_id(&leader, set, "--leader-context names the leader's cluster").await?;
-    let area = area::name(set);
-    let mut there = Eraser::new(&leader, options.dry_run, &mut *say);
-    is_known(&there, set, id).await?;
-    if !even_if_alive {
-        is_silent(&mut there, &area, id).await?;
-    }
+    is_known(&Eraser::new(&leader, options.dry_run, say), set, id).await?;
+    Ok(leader)
+}
 
-    take_access(&leader, set, id, options.dry_run, &mut *say).await?;
-    let mut there = Eraser::new(&leader, options.dry_run, say);
+/// Removes what a member without access has at the leader.
+pub(super) async fn clear(
+    leader: &Cluster,
+    set: &str,
+    id: &str,
+    options: &LeaveOptions,
+    say: Say<'_>,
+) -> Result<(), Error> {
+    let area = area::name(set);
+    let mut there = Eraser::new(leader, options.dry_run, say);
     withdraw(&mut there, &area, id, options.timeout).await?;
     offloading::withdraw(&mut there, &area, id, options.timeout).await?;
     for record in others(id, &records(&there, &area, id).await?) {

@@ -1,4 +1,4 @@
-//! A member's access to a Common Area: its ServiceAccount, what that may do, and its token.
+//! A member's access to a Common Area: its ServiceAccount, and what that may do.
 
 use std::collections::BTreeMap;
 
@@ -25,19 +25,30 @@ pub fn account(id: &str) -> String {
     format!("{}-{id}", label::MEMBER)
 }
 
-/// Name of the Secret in the Common Area that Kubernetes fills with a token of that ServiceAccount.
+/// Name of the Secret in the Common Area that Kubernetes fills with a token of that ServiceAccount: for members that run Antrea's
+/// controllers. Members of Freeport had one before they replaced their tokens themselves.
 pub fn token_secret(id: &str) -> String {
     format!("{}-token", account(id))
 }
 
-/// ServiceAccount, Role, RoleBinding and token Secret of member `id` in the Common Area of `set`.
+/// ServiceAccount, Role and RoleBinding of member `id` in the Common Area of `set`. A token is asked for, and ends after a day: the member
+/// asks for its next ones itself.
 ///
 /// Policy `freeport-records` asks for the verb `act-as` on the member's own ID: only who may act as a cluster may write its
 /// records. Lease and announce have one name for each member, so RBAC protects those of others, but for their creation.
 ///
 /// `cluster_uid` (of the Namespace kube-system) notes who the ID was given to, so that no other cluster gets it as well.
 pub fn objects(set: &str, id: &str, cluster_uid: Option<&str>) -> Vec<Object> {
+    objects_within(set, id, cluster_uid, None)
+}
+
+/// [`objects`] where it is noted, too, which addresses the endpoints of the member may have.
+pub fn objects_within(set: &str, id: &str, cluster_uid: Option<&str>, ranges: Option<&str>) -> Vec<Object> {
+    let account = account(id);
     let rights = vec![
+        rule_on(CORE, "serviceaccounts/token", &[&account], &["create"]),
+        // The authorities of the leader's API server.
+        rule_on(CORE, "configmaps", &[name::ROOT_CA], &["get"]),
         rule(ANTREA, "resourceexports", OWN),
         rule_on(ANTREA, "resourceexports", &[id], &["act-as"]),
         rule(ANTREA, "resourceimports", READ),
@@ -52,11 +63,13 @@ pub fn objects(set: &str, id: &str, cluster_uid: Option<&str>) -> Vec<Object> {
         rule(FREEPORT, "shadowpods", OWN),
         rule(FREEPORT, "shadowpods/status", &["patch"]),
     ];
-    access(set, id, cluster_uid.map(|uid| (label::CLUSTER_UID, uid)), rights)
+    let notes = [(label::CLUSTER_UID, cluster_uid), (label::ADDRESS_RANGES, ranges)];
+    access(set, id, &notes, rights)
 }
 
 /// [`objects`] for a member that runs Antrea's controllers: it is marked as such and has only the rights that they need. It has no
-/// Lease, replaces its objects whole, and reports network policies it cannot import by Events.
+/// Lease, replaces its objects whole, reports network policies it cannot import by Events, and keeps the token that Kubernetes writes into
+/// a Secret for it.
 ///
 /// The verb `speak-antrea` on its ID lets policy `freeport-records` accept the names that Antrea gives to records.
 pub fn antrea_objects(set: &str, id: &str) -> Vec<Object> {
@@ -68,29 +81,30 @@ pub fn antrea_objects(set: &str, id: &str) -> Vec<Object> {
         rule_on(ANTREA, "memberclusterannounces", &[&name::announce(id)], &["update", "delete"]),
         rule(CORE, "events", &["create"]),
     ];
-    access(set, id, Some((label::SPEAKS, label::ANTREA)), rights)
-}
-
-/// ServiceAccount with one more annotation, its rights, and its token.
-fn access(set: &str, id: &str, note: Option<(&str, &str)>, rights: Vec<PolicyRule>) -> Vec<Object> {
     let (area, account) = (area::name(set), account(id));
-    let mut service_account = ServiceAccount {
-        metadata: annotated(within(&area, &account), label::CLUSTER_ID, id),
-        ..ServiceAccount::default()
-    };
-    let note = note.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    service_account.metadata.annotations.get_or_insert_default().extend(note);
-
     let token = Secret {
         metadata: annotated(within(&area, &token_secret(id)), "kubernetes.io/service-account.name", &account),
         type_: Some("kubernetes.io/service-account-token".into()),
         ..Secret::default()
     };
+    let mut objects = access(set, id, &[(label::SPEAKS, Some(label::ANTREA))], rights);
+    objects.push(Object::new(&token));
+    objects
+}
+
+/// ServiceAccount with these annotations, and its rights.
+fn access(set: &str, id: &str, notes: &[(&str, Option<&str>)], rights: Vec<PolicyRule>) -> Vec<Object> {
+    let (area, account) = (area::name(set), account(id));
+    let mut service_account = ServiceAccount {
+        metadata: annotated(within(&area, &account), label::CLUSTER_ID, id),
+        ..ServiceAccount::default()
+    };
+    let notes = notes.iter().filter_map(|(key, value)| Some(((*key).to_owned(), (*value)?.to_owned())));
+    service_account.metadata.annotations.get_or_insert_default().extend(notes);
 
     let mut objects = vec![Object::new(&service_account)];
     let holder = Account { namespace: &area, name: &account };
     objects.extend(inside(&area, &holder, rights));
-    objects.push(Object::new(&token));
     objects
 }
 

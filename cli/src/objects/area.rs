@@ -32,7 +32,7 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
     namespace.metadata.labels.get_or_insert_default().insert(label::COMMON_AREA.into(), label::TRUE.into());
 
     let rights = vec![
-        // Patch: to remove finalizers of Antrea's members.
+        // Patch: to remove finalizers of Antrea's members, and to withdraw in the place of a member that is silent for too long.
         rule(ANTREA, "resourceexports", &["get", "list", "watch", "patch", "delete"]),
         rule(ANTREA, "resourceexports/status", &["patch"]),
         rule(ANTREA, "resourceimports", OWN),

@@ -5,15 +5,17 @@
 
 use std::collections::BTreeMap;
 
+use api::offload::label::HOSTNAME;
 use k8s_openapi::{
     api::{
-        apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy},
+        apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment},
         core::v1::{
             Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, ObjectFieldSelector,
             PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile,
-            SecurityContext,
+            SecurityContext, TopologySpreadConstraint,
         },
         networking::v1::{NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPort, NetworkPolicySpec},
+        policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec},
     },
     apimachinery::pkg::{
         api::resource::Quantity,
@@ -21,6 +23,7 @@ use k8s_openapi::{
         util::intstr::IntOrString,
     },
 };
+use serde_json::json;
 
 use super::{Object, SYSTEM, ours, within};
 
@@ -34,27 +37,93 @@ const PORT_NAME: &str = "metrics";
 const POD_NAME: &str = "app.kubernetes.io/name";
 /// A user ID that images and nodes do not use.
 const NOBODY: i64 = 65532;
+/// What tells a daemon that it is one of several, and which.
+const REPLICA: &str = "FREEPORT_REPLICA";
+/// Old Pods end before new ones start.
+const RECREATE: &str = "Recreate";
 
 /// The Deployment of `daemon`, whose name is also that of its program and its ServiceAccount.
 ///
 /// One Pod, and the old one ends before the new one starts: two would change the same objects until the newer one has
-/// the Lease. `env` is what it is told besides where it runs.
-pub(super) fn deployment(daemon: &str, image: &str, env: &[EnvVar]) -> Object {
+/// the Lease. Of several one is active, on nodes of their own if there are as many. `env` is what it is told besides where it runs.
+pub(super) fn deployment(daemon: &str, image: &str, replicas: i32, env: &[EnvVar]) -> Object {
     let mut pod = pod(daemon, image);
+    let replica = (replicas > 1).then(|| told_by_pod(REPLICA, "metadata.name"));
     for container in &mut pod.containers {
-        container.env.get_or_insert_default().extend_from_slice(env);
+        container.env.get_or_insert_default().extend(replica.iter().chain(env).cloned());
     }
+    pod.topology_spread_constraints = replica.map(|_| vec![spread(daemon)]);
     Object::new(&Deployment {
         metadata: within(SYSTEM, daemon),
         spec: DeploymentSpec {
-            replicas: Some(1),
-            strategy: Some(DeploymentStrategy { type_: Some("Recreate".into()), rolling_update: None }),
+            replicas: Some(replicas),
+            strategy: Some(match replicas {
+                ..=1 => DeploymentStrategy { type_: Some(RECREATE.into()), rolling_update: None },
+                _ => one_by_one(),
+            }),
             selector: pods_of(daemon),
             template: template(daemon, pod),
             ..DeploymentSpec::default()
         },
         status: None,
     })
+}
+
+/// Whether its Pods are told that they are replicas, and none that was not can be left beside them.
+pub(crate) fn is_of_replicas(deployment: &Deployment) -> bool {
+    let Some(spec) = &deployment.spec.template.spec else { return false };
+    let all = spec.containers.iter().flat_map(|container| container.env.iter().flatten());
+    let strategy = deployment.spec.strategy.as_ref().and_then(|strategy| strategy.type_.as_deref());
+    strategy != Some(RECREATE) && all.into_iter().any(|told| told.name == REPLICA)
+}
+
+/// The same Deployment, whose old Pods end before new ones start.
+pub(crate) fn anew(deployment: &Object) -> Object {
+    let mut anew = deployment.clone();
+    anew.body["spec"]["strategy"] = json!({"type": RECREATE});
+    anew
+}
+
+/// A new Pod starts before an old one ends.
+pub(super) fn one_by_one() -> DeploymentStrategy {
+    DeploymentStrategy {
+        type_: Some("RollingUpdate".into()),
+        rolling_update: Some(RollingUpdateDeployment {
+            max_surge: Some(IntOrString::Int(1)),
+            max_unavailable: Some(IntOrString::Int(0)),
+        }),
+    }
+}
+
+/// Pods on nodes of their own; where there are too few, they share one.
+pub(super) fn spread(daemon: &str) -> TopologySpreadConstraint {
+    TopologySpreadConstraint {
+        max_skew: 1,
+        topology_key: HOSTNAME.into(),
+        when_unsatisfiable: "ScheduleAnyway".into(),
+        label_selector: Some(pods_of(daemon)),
+        ..TopologySpreadConstraint::default()
+    }
+}
+
+/// Of several Pods, one may be away when nodes are drained.
+pub(crate) fn disruption_budget(daemon: &str) -> Object {
+    Object::new(&PodDisruptionBudget {
+        metadata: within(SYSTEM, daemon),
+        spec: Some(PodDisruptionBudgetSpec {
+            max_unavailable: Some(IntOrString::Int(1)),
+            selector: Some(pods_of(daemon)),
+            ..PodDisruptionBudgetSpec::default()
+        }),
+        status: None,
+    })
+}
+
+/// All that runs a daemon inside its cluster: its [`deployment`], who may reach its Pods, and how many may be away.
+pub(super) fn workload(daemon: &str, image: &str, replicas: i32, env: &[EnvVar]) -> Vec<Object> {
+    let budget = (replicas > 1).then(|| disruption_budget(daemon));
+    let objects = [network_policy(daemon, &[]), deployment(daemon, image, replicas, env)];
+    objects.into_iter().chain(budget).collect()
 }
 
 /// What a daemon is told in its environment.
@@ -133,7 +202,8 @@ fn container(daemon: &str, image: &str) -> Container {
         image: Some(image.into()),
         command: Some(vec![format!("/{daemon}")]),
         args: Some(vec![format!("--listen=[::]:{PORT}")]),
-        env: Some(vec![own_namespace()]),
+        // Where daemons look for their ClusterSet and Secrets.
+        env: Some(vec![told_by_pod("POD_NAMESPACE", "metadata.namespace")]),
         ports: Some(vec![ContainerPort {
             name: Some(PORT_NAME.into()),
             container_port: PORT,
@@ -158,15 +228,12 @@ fn container(daemon: &str, image: &str) -> Container {
     }
 }
 
-/// `POD_NAMESPACE`: where daemons look for their ClusterSet and Secrets.
-fn own_namespace() -> EnvVar {
+/// What a field of its Pod tells a daemon in its environment.
+fn told_by_pod(name: &str, field: &str) -> EnvVar {
     EnvVar {
-        name: "POD_NAMESPACE".into(),
+        name: name.into(),
         value_from: Some(EnvVarSource {
-            field_ref: Some(ObjectFieldSelector {
-                api_version: Some("v1".into()),
-                field_path: "metadata.namespace".into(),
-            }),
+            field_ref: Some(ObjectFieldSelector { api_version: Some("v1".into()), field_path: field.into() }),
             ..EnvVarSource::default()
         }),
         ..EnvVar::default()
@@ -184,5 +251,21 @@ fn probe(path: &str, period_seconds: i32) -> Probe {
         timeout_seconds: Some(3),
         failure_threshold: Some(3),
         ..Probe::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_pod_that_becomes_several_ends_first() {
+        let of = |object: &Object| serde_json::from_value::<Deployment>(object.body.clone()).unwrap();
+        let (one, two) = (deployment("d", "i", 1, &[]), deployment("d", "i", 2, &[]));
+        assert!(is_of_replicas(&of(&two)) && !is_of_replicas(&of(&one)));
+        let between = of(&anew(&two));
+        assert_eq!(between.spec.strategy.as_ref().unwrap().type_.as_deref(), Some(RECREATE));
+        assert_eq!(between.spec.template, of(&two).spec.template);
+        assert!(!is_of_replicas(&between), "who is interrupted goes on with it");
     }
 }

@@ -6,7 +6,9 @@ use kube::ResourceExt;
 
 use super::{
     Object, SYSTEM, daemon_account, deployment, fairness, policy,
-    rights::{Account, CORE, EXTENSIONS, FLOW_CONTROL, READ, everywhere, rule, rule_on},
+    rights::{
+        Account, CORE, EXTENSIONS, FLOW_CONTROL, READ, elects, everywhere, inside, report, rule, rule_on,
+    },
     system_namespace,
 };
 
@@ -25,7 +27,9 @@ pub fn objects() -> Vec<Object> {
         rule_on(EXTENSIONS, "customresourcedefinitions", &crds, READ),
         rule_on(FLOW_CONTROL, "prioritylevelconfigurations", &[MEMBERS_LEVEL], &["get", "patch"]),
     ];
+    let own = elects(ACCOUNT.name).into_iter().chain([report()]).collect();
     objects.extend(everywhere(&ACCOUNT, rights));
+    objects.extend(inside(SYSTEM, &ACCOUNT, own));
     objects.extend(policy());
     objects.push(fairness::level());
     objects
@@ -36,12 +40,7 @@ pub fn policy() -> [Object; 2] {
     policy::records::objects()
 }
 
-/// The Deployment that runs the leader inside its cluster. `told` is what it is told of API binding.
-pub fn deployment(image: &str, told: &[EnvVar]) -> Object {
-    deployment::deployment(ACCOUNT.name, image, told)
-}
-
-/// All that runs the leader inside its cluster: the [`deployment`](fn@deployment), and who may reach its Pod.
-pub fn workload(image: &str, told: &[EnvVar]) -> Vec<Object> {
-    vec![deployment::network_policy(ACCOUNT.name, &[]), deployment(image, told)]
+/// All that runs the leader inside its cluster: so many Pods, and who may reach them. `told` is what it is told of API binding.
+pub fn workload(image: &str, replicas: i32, told: &[EnvVar]) -> Vec<Object> {
+    deployment::workload(ACCOUNT.name, image, replicas, told)
 }

@@ -1,6 +1,7 @@
 //! What the member needs in its own cluster.
 
 use api::{
+    about,
     cluster_set::{ClusterSet, ClusterSetSpec, LeaderCluster},
     label, membership,
 };
@@ -11,8 +12,8 @@ use super::{
     deployment::{self, tells},
     policy,
     rights::{
-        ALL, ANTREA, Account, COORDINATION, CORE, DISCOVERY, EXTENSIONS, MCS, OWN, READ, aggregated,
-        everywhere, inside, report, rule, rule_on,
+        ABOUT, ALL, ANTREA, Account, CHANGE, COORDINATION, CORE, DISCOVERY, EXTENSIONS, MCS, NETWORKING, OWN,
+        READ, READ_AND_CREATE, aggregated, elects, everywhere, inside, inside_as, report, rule, rule_on,
     },
     system_namespace, within,
 };
@@ -38,23 +39,29 @@ pub fn objects() -> Vec<Object> {
         rule(DISCOVERY, "endpointslices", OWN),
         // For --endpoints-objects, and to remove what is left when the flag goes.
         rule(CORE, "endpoints", OWN),
+        // Their addresses are no other cluster's.
+        rule(CORE, "nodes", &["list", "watch"]),
+        rule(NETWORKING, "servicecidrs", &["list"]),
         rule(MCS, "serviceexports", READ),
         rule(MCS, "serviceexports/status", &["patch"]),
         rule(MCS, "serviceimports", OWN),
         rule(MCS, "serviceimports/status", &["patch"]),
+        // What this cluster says about itself; creating cannot be limited to names, so a policy does.
+        rule(ABOUT, "clusterproperties", READ_AND_CREATE),
+        rule_on(ABOUT, "clusterproperties", &[about::CLUSTER_ID, about::CLUSTER_SET], CHANGE),
         rule_on(EXTENSIONS, "customresourcedefinitions", &CRDS, READ),
         report(),
     ];
-    let own = vec![
+    let mut own = vec![
         rule(ANTREA, "clustersets", READ),
         rule(ANTREA, "clustersets/status", &["patch"]),
         rule(ANTREA, "clusterclaims", READ),
         rule(CORE, "secrets", READ),
         rule(CORE, "configmaps", &["create"]),
         rule_on(CORE, "configmaps", &[membership::NAME], OWN),
-        rule(COORDINATION, "leases", &["create"]),
         rule_on(COORDINATION, "leases", &[label::MEMBER], &["get", "patch"]),
     ];
+    own.extend(elects(ACCOUNT.name));
     let mut objects = vec![system_namespace(), daemon_account(ACCOUNT.name)];
     objects.extend(everywhere(&ACCOUNT, cluster));
     objects.extend(inside(SYSTEM, &ACCOUNT, own));
@@ -95,17 +102,14 @@ fn users() -> [Object; 2] {
 
 /// What tells a member to take part in offloading.
 const OFFLOAD: &str = "FREEPORT_OFFLOAD";
+/// What tells a member whether to connect to endpoints of other clusters.
+pub(crate) const PROBE: &str = "FREEPORT_PROBE";
 
-/// The Deployment that runs the member inside its cluster. `told` is what it is told of API binding.
-pub fn deployment(image: &str, offload: bool, told: &[EnvVar]) -> Object {
+/// All that runs the member inside its cluster: so many Pods, and who may reach them. `told` is what else it is told.
+pub fn workload(image: &str, replicas: i32, offload: bool, told: &[EnvVar]) -> Vec<Object> {
     let offload = offload.then(|| tells(OFFLOAD, label::TRUE));
     let told: Vec<_> = offload.into_iter().chain(told.iter().cloned()).collect();
-    deployment::deployment(ACCOUNT.name, image, &told)
-}
-
-/// All that runs the member inside its cluster: the [`deployment`](fn@deployment), and who may reach its Pod.
-pub fn workload(image: &str, offload: bool, told: &[EnvVar]) -> Vec<Object> {
-    vec![deployment::network_policy(ACCOUNT.name, &[]), deployment(image, offload, told)]
+    deployment::workload(ACCOUNT.name, image, replicas, &told)
 }
 
 /// What authenticates a member at the leader's API server, and that server to the member.
@@ -113,6 +117,8 @@ pub fn workload(image: &str, offload: bool, told: &[EnvVar]) -> Vec<Object> {
 pub struct Credential {
     /// Certificate authorities of the leader's API server, PEM.
     pub ca: Vec<u8>,
+    /// Those that the leader's cluster publishes, PEM, if that is known: see [`NAMED_CA`](kit::client::NAMED_CA).
+    pub named: Option<Vec<u8>>,
     /// Token of the member's ServiceAccount in the Common Area.
     pub token: Vec<u8>,
 }
@@ -122,14 +128,20 @@ pub fn secret_name(set: &str) -> String {
     format!("{}-{set}", label::LEADER)
 }
 
-/// Secret for `ca.crt` and `token`, as Antrea's members read it. Its data is not applied, so that no file has it; see
-/// `freeport join`.
-pub fn secret(set: &str) -> Object {
-    Object::new(&Secret {
-        metadata: within(SYSTEM, &secret_name(set)),
+/// Name of the Role that lets the member replace its credential, and of its binding.
+pub const CREDENTIAL_ROLE: &str = "freeport-member-credential";
+
+/// Secret for `ca.crt` and `token`, as Antrea's members read it, and the member's right to replace what is in it. The data is not applied, so
+/// that no file has it; see `freeport join`.
+pub fn credential(set: &str) -> Vec<Object> {
+    let name = secret_name(set);
+    let secret = Object::new(&Secret {
+        metadata: within(SYSTEM, &name),
         type_: Some("Opaque".into()),
         ..Secret::default()
-    })
+    });
+    let right = vec![rule_on(CORE, "secrets", &[&name], &["patch"])];
+    [secret].into_iter().chain(inside_as(CREDENTIAL_ROLE, SYSTEM, &ACCOUNT, right)).collect()
 }
 
 /// The member's ClusterSet: its own ID, and where the leader is.

@@ -1,5 +1,6 @@
 //! Roles and their bindings, with each right listed.
 
+use api::name;
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
@@ -12,6 +13,8 @@ pub(super) const ANTREA: &str = "multicluster.crd.antrea.io";
 pub(super) const MCS: &str = "multicluster.x-k8s.io";
 /// Group of Namespaces, Services and Secrets.
 pub(super) const CORE: &str = "";
+/// Group of ClusterProperties.
+pub(super) const ABOUT: &str = "about.k8s.io";
 /// Group of EndpointSlices.
 pub(super) const DISCOVERY: &str = "discovery.k8s.io";
 /// Group of ServiceCIDRs.
@@ -59,6 +62,14 @@ pub(super) fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
         verbs: verbs.iter().map(|&verb| verb.into()).collect(),
         ..PolicyRule::default()
     }
+}
+
+/// The rights to Leases with which replicas of a daemon find out which of them is active.
+pub(super) fn elects(daemon: &str) -> Vec<PolicyRule> {
+    vec![
+        rule(COORDINATION, "leases", &["create"]),
+        rule_on(COORDINATION, "leases", &[&name::active_lease(daemon)], &["get", "patch"]),
+    ]
 }
 
 /// The right to report: Events are created, and patched when they recur.

@@ -172,7 +172,8 @@ mod tests {
             dry_run: false,
             warn: |_| {},
         };
-        let (inside, outside) = (run(Daemons::Inside { image: None }), run(Daemons::Outside("d".into())));
+        let (inside, outside) =
+            (run(Daemons::Inside { image: None, replicas: None }), run(Daemons::Outside("d".into())));
         let at = |url: &str| Offloading { webhook_url: Some(url.to_owned()) };
         let good = at("https://127.0.0.1:8443/mutate/pod");
         assert!(check(None, &inside).is_ok() && check(Some(&Offloading::default()), &inside).is_ok());

@@ -1,6 +1,7 @@
 //! `freeport offload namespace`: writes the NamespaceOffloading of each Namespace and waits until its twins are there and its new Pods
 //! are placed as it says. Only what a flag says is changed.
 
+mod going;
 mod names;
 mod printed;
 #[cfg(test)]
@@ -89,6 +90,7 @@ pub async fn offload_namespaces(
     }
     can_offload(&cluster).await?;
     let vanished = Vanished::read(&cluster).await?;
+    going::check(&cluster, &namespaces).await?;
     names::check(&cluster, &namespaces, &spec, &vanished).await?;
     if !options.yes {
         keeps_twins(&cluster, &namespaces, &spec, &vanished).await?;

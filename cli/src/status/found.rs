@@ -85,6 +85,8 @@ pub(super) struct Found {
     pub(super) member: Option<Part<Option<Deployment>>>,
     /// Lease that freeport-member renews in its own cluster, if there is one; likewise.
     pub(super) life: Option<Part<Option<LeaseView>>>,
+    /// Leases of the replicas of each daemon, where they are `needed` likewise.
+    pub(super) active: [(&'static str, Option<Part<Option<LeaseView>>>); 2],
     /// ServiceExports; none if the cluster is known to belong to no set.
     pub(super) exports: Option<Part<Vec<Entry>>>,
     /// ServiceImports of ours; none if the cluster is known to belong to no set.
@@ -131,6 +133,8 @@ pub(super) struct Area {
     pub(super) leases: Part<BTreeMap<String, LeaseView>>,
     /// IDs of clusters that may take part.
     pub(super) joined: Part<Vec<String>>,
+    /// Those of them that replace their tokens, and have one yet that counts for ever, as far as that may be read.
+    pub(super) long_lived: Vec<String>,
     pub(super) records: Part<Vec<Record>>,
     /// Number of merged Services.
     pub(super) imports: Part<usize>,

@@ -6,14 +6,14 @@ mod offloading;
 use api::{
     label,
     lease::LeaseView,
-    membership,
+    membership, name,
     view::{Meta, Named},
 };
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         apps::v1::Deployment,
-        core::v1::{ConfigMap, Namespace, ServiceAccount},
+        core::v1::{ConfigMap, Namespace, Secret, ServiceAccount},
     },
 };
 use kube::{Api, Resource, ResourceExt};
@@ -24,7 +24,7 @@ use crate::{
     Error,
     cluster::Cluster,
     error::Failure,
-    objects::{Object, SYSTEM, leader, member},
+    objects::{Object, SYSTEM, access, leader, member},
     view::{ClusterSetView, Note, RecordView, ResourceImportView, ServiceExportView, ServiceImportView},
 };
 
@@ -56,7 +56,11 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
     let provides = binding.as_ref().is_some_and(|binding| binding.provider.is_some());
     let leader = deployment(cluster, leads || provides, label::LEADER).await?;
     let member = deployment(cluster, belongs == Some(true), label::MEMBER).await?;
-    let life = life(cluster, belongs == Some(true)).await?;
+    let life = lease(cluster, belongs == Some(true), label::MEMBER).await?;
+    let active = [
+        (label::LEADER, lease(cluster, leads || provides, &name::active_lease(label::LEADER)).await?),
+        (label::MEMBER, lease(cluster, belongs == Some(true), &name::active_lease(label::MEMBER)).await?),
+    ];
     let exports = services::<ServiceExportView>(cluster, "", belongs).await?;
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
     let imports = services::<ServiceImportView>(cluster, &ours, belongs).await?;
@@ -77,6 +81,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         leader,
         member,
         life,
+        active,
         exports,
         imports,
         offloading,
@@ -114,6 +119,7 @@ fn holds(namespace: &str, sets: &Part<Vec<ClusterSetView>>, asked: &str) -> bool
 async fn area(cluster: &Cluster, namespace: String, sets: Part<Vec<ClusterSetView>>) -> Result<Area, Error> {
     let leases: Part<Vec<LeaseView>> = within(cluster, &namespace).await?;
     let accounts: Part<Vec<Meta<ServiceAccount>>> = within(cluster, &namespace).await?;
+    let long_lived = long_lived(cluster, &namespace, accounts.as_deref().unwrap_or_default()).await?;
     let records = each_within(cluster, &namespace, |record: RecordView| Record::from(record)).await?;
     let is_merged = |import: ResourceImportView| is_merged_service(&import);
     let imports = each_within(cluster, &namespace, is_merged).await?;
@@ -122,10 +128,27 @@ async fn area(cluster: &Cluster, namespace: String, sets: Part<Vec<ClusterSetVie
         sets,
         leases: leases.map(|leases| leases.into_iter().map(|lease| (lease.name_any(), lease)).collect()),
         joined: accounts.map(|accounts| accounts.iter().filter_map(joined).collect()),
+        long_lived,
         records,
         imports: imports.map(|imports| imports.into_iter().filter(|is_merged| *is_merged).count()),
         namespace,
     })
+}
+
+/// IDs of members whose ServiceAccount has a token in a Secret, which they do not need: those that run Antrea's controllers do.
+async fn long_lived(
+    cluster: &Cluster,
+    area: &str,
+    accounts: &[Meta<ServiceAccount>],
+) -> Result<Vec<String>, Error> {
+    let secrets: Api<Named<Secret>> = Api::namespaced(cluster.client.clone(), area);
+    let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
+    let names =
+        list(cluster, &secrets, format!("secrets in {area}"), &ours, |secret| secret.name_any()).await?;
+    let names = names.unwrap_or_default();
+    let ours = accounts.iter().filter(|account| !account.annotations().contains_key(label::SPEAKS));
+    let ids = ours.filter_map(|account| account.annotations().get(label::CLUSTER_ID).cloned());
+    Ok(ids.filter(|id| names.contains(&access::token_secret(id))).collect())
 }
 
 async fn noted(cluster: &Cluster) -> Result<Part<Option<Note>>, Error> {
@@ -187,14 +210,18 @@ async fn deployment(
     }
 }
 
-/// The Lease that the member renews in its own cluster, if it is `needed` here.
-async fn life(cluster: &Cluster, needed: bool) -> Result<Option<Part<Option<LeaseView>>>, Error> {
+/// The Lease of that name in the Namespace of the daemons, if it is `needed` here.
+async fn lease(
+    cluster: &Cluster,
+    needed: bool,
+    name: &str,
+) -> Result<Option<Part<Option<LeaseView>>>, Error> {
     if !needed {
         return Ok(None);
     }
     let leases: Api<LeaseView> = Api::namespaced(cluster.client.clone(), SYSTEM);
-    let part = format!("Lease {SYSTEM}/{}", label::MEMBER);
-    match cluster.request(format!("read {part}"), leases.get_opt(label::MEMBER)).await {
+    let part = format!("Lease {SYSTEM}/{name}");
+    match cluster.request(format!("read {part}"), leases.get_opt(name)).await {
         Ok(lease) => Ok(Some(Ok(lease))),
         Err(error) => gap(part, error).map(|gap| Some(Err(gap))),
     }

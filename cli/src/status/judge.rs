@@ -36,6 +36,7 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
     let member_is_away = verdict.is_member_away(found);
     let belongs = verdict.belongings(sets, noted, member_is_away);
     verdict.policies(found);
+    let active_replicas = verdict.active_replicas(found);
     let exports = found.exports.as_ref().and_then(|part| verdict.part(part, "join"));
     let imports = found.imports.as_ref().and_then(|part| verdict.part(part, "join"));
     let service_exports = exports.map(|entries| {
@@ -70,6 +71,7 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
         notes: verdict.notes,
         leads,
         belongs,
+        active_replicas,
         service_exports,
         service_imports,
         offload_peers,

@@ -6,7 +6,9 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
 use super::{
     age,
-    report::{Belonging, ClusterState, LeaderState, Leading, MemberState, Report, Role, Said, Tally},
+    report::{
+        ActiveReplica, Belonging, ClusterState, LeaderState, Leading, MemberState, Report, Role, Said, Tally,
+    },
 };
 use crate::printable::printable;
 
@@ -47,6 +49,9 @@ pub fn text(report: &Report) -> String {
         ));
         lines.push(format!("  ServiceImports: {}", count(service_imports.as_ref(), "not ready")));
     }
+    let active =
+        |active: &ActiveReplica| format!("  {}: {} is the active replica", active.daemon, active.replica);
+    lines.extend(report.active_replicas.iter().map(active));
     for (what, tally, wrong) in [
         ("OffloadPeers", &report.offload_peers, "not ready"),
         ("NamespaceOffloadings", &report.namespace_offloadings, "not ready"),

@@ -24,6 +24,8 @@ pub struct Report {
     pub leads: Vec<Leading>,
     /// ClusterSets this cluster belongs to. More than one is a problem of theirs.
     pub belongs: Vec<Belonging>,
+    /// Of daemons with several replicas, the one that is active.
+    pub active_replicas: Vec<ActiveReplica>,
     /// ServiceExports in this cluster, unless it belongs to no set: troubled unless `Valid` and `Ready`, or with `Conflict`.
     pub service_exports: Option<Tally>,
     /// ServiceImports that Freeport made in this cluster, unless it belongs to no set: troubled unless `Ready`.
@@ -45,6 +47,16 @@ impl Report {
     pub fn is_well(&self) -> bool {
         self.problems.is_empty()
     }
+}
+
+/// Which of several replicas of a daemon is active.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActiveReplica {
+    /// The daemon.
+    pub daemon: String,
+    /// Its replica: the name of a Pod, where it runs in Pods.
+    pub replica: String,
 }
 
 /// One thing that is wrong.

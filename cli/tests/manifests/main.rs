@@ -23,11 +23,12 @@ fn all() -> Vec<Object> {
         access::antrea_objects("demo", "north"),
         member::objects(),
         dns::objects("kube-system", "coredns").into(),
-        leader::workload(DEFAULT_IMAGE, &[]),
-        member::workload(DEFAULT_IMAGE, false, &[]),
+        leader::workload(DEFAULT_IMAGE, 2, &[]),
+        member::workload(DEFAULT_IMAGE, 2, false, &[]),
         offloading::leader_crds(),
         offloading::all(DEFAULT_IMAGE),
-        vec![member::secret("demo"), member::cluster_set("demo", "east", "leader", "https://10.0.0.1:6443")],
+        member::credential("demo"),
+        vec![member::cluster_set("demo", "east", "leader", "https://10.0.0.1:6443")],
     ]
     .concat()
 }
@@ -71,7 +72,11 @@ fn secrets_are_read_in_one_namespace_only() {
             .into_iter()
             .flatten()
             .any(|rule| rule["resources"] == json!(["secrets"]));
-        let places = ["Role freeport-system/freeport-member", "Role freeport-system/freeport-member-offload"];
+        let places = [
+            "Role freeport-system/freeport-member",
+            "Role freeport-system/freeport-member-credential",
+            "Role freeport-system/freeport-member-offload",
+        ];
         assert!(!secrets || places.contains(&object.to_string().as_str()), "{object}");
     }
 }
@@ -90,6 +95,22 @@ fn a_member_may_act_as_itself_alone() {
         .collect();
     assert_eq!(act_as.len(), 1);
     assert_eq!(act_as[0]["resourceNames"], json!(["east"]));
+}
+
+#[test]
+fn a_member_asks_for_tokens_of_its_own_account_alone_and_replaces_one_secret() {
+    let names = |objects: Vec<Object>, resource: &str, verb: &str| {
+        let roles = objects.into_iter().filter(|object| object.resource.kind == "Role");
+        let rules = roles.flat_map(|role| role.body["rules"].as_array().unwrap().clone());
+        let these =
+            rules.filter(|rule| rule["resources"] == json!([resource]) && rule["verbs"] == json!([verb]));
+        these.map(|rule| rule["resourceNames"].clone()).collect::<Vec<_>>()
+    };
+    let access = access::objects("demo", "east", None);
+    assert!(access.iter().all(|object| object.resource.kind != "Secret"), "no token that counts for ever");
+    assert_eq!(names(access, "serviceaccounts/token", "create"), [json!(["freeport-member-east"])]);
+    assert_eq!(names(member::credential("demo"), "secrets", "patch"), [json!(["freeport-leader-demo"])]);
+    assert!(names(access::antrea_objects("demo", "north"), "serviceaccounts/token", "create").is_empty());
 }
 
 #[test]
@@ -131,11 +152,11 @@ fn no_secret_is_in_what_is_applied() {
 #[test]
 fn a_daemon_inside_asks_its_node_for_nothing() {
     for (daemon, deployment) in [
-        ("freeport-leader", leader::deployment("registry/a:1", &[])),
-        ("freeport-member", member::deployment("registry/a:1", false, &[])),
+        ("freeport-leader", leader::workload("registry/a:1", 1, &[])),
+        ("freeport-member", member::workload("registry/a:1", 1, false, &[])),
     ] {
-        assert_eq!(deployment.to_string(), format!("Deployment freeport-system/{daemon}"));
-        let pod = &deployment.body["spec"]["template"]["spec"];
+        let deployment = only(deployment, &format!("Deployment freeport-system/{daemon}"));
+        let pod = &deployment["spec"]["template"]["spec"];
         assert_eq!(pod["serviceAccountName"], daemon);
         assert_eq!(pod["securityContext"]["runAsNonRoot"], true, "{pod}");
         assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault", "{pod}");
@@ -153,6 +174,31 @@ fn a_daemon_inside_asks_its_node_for_nothing() {
         });
         assert_eq!(container["securityContext"], security);
     }
+}
+
+#[test]
+fn several_replicas_know_who_they_are_and_one_at_a_time_may_be_away() {
+    let name = "Deployment freeport-system/freeport-leader";
+    let spec = |replicas| only(leader::workload("i", replicas, &[]), name)["spec"].clone();
+    let (one, two) = (spec(1), spec(2));
+    let pod = |spec: &Value| spec["template"]["spec"].clone();
+    let told = |spec: &Value| pod(spec)["containers"][0]["env"].as_array().unwrap().clone();
+    assert_eq!((&one["replicas"], &one["strategy"]["type"]), (&json!(1), &json!("Recreate")));
+    assert_eq!((&two["replicas"], &two["strategy"]["type"]), (&json!(2), &json!("RollingUpdate")));
+    let replica = json!({"name": "FREEPORT_REPLICA", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}});
+    assert!(told(&two).contains(&replica) && !told(&one).contains(&replica));
+    let spread = &pod(&two)["topologySpreadConstraints"][0];
+    assert_eq!(
+        (&spread["whenUnsatisfiable"], &spread["labelSelector"]),
+        (&json!("ScheduleAnyway"), &two["selector"])
+    );
+    assert_eq!(pod(&one).get("topologySpreadConstraints"), None);
+    let budget = only(leader::workload("i", 2, &[]), "PodDisruptionBudget freeport-system/freeport-leader");
+    assert_eq!(
+        (&budget["spec"]["maxUnavailable"], &budget["spec"]["selector"]),
+        (&json!(1), &two["selector"])
+    );
+    assert_eq!(leader::workload("i", 1, &[]).len(), 2);
 }
 
 #[test]
@@ -196,7 +242,10 @@ fn all_a_member_may_write_in_the_common_area_is_looked_at() {
             continue;
         }
         writes += 1;
-        assert!(is_looked_at(&policy, &rule["apiGroups"][0], &rule["resources"][0]), "{rule}");
+        // A token of its own account, by that name: there is nothing to look at.
+        let is_token = rule["resources"] == json!(["serviceaccounts/token"]);
+        let is_looked_at = || is_looked_at(&policy, &rule["apiGroups"][0], &rule["resources"][0]);
+        assert!(is_token || is_looked_at(), "{rule}");
     }
     assert!(writes >= 3, "only {writes} rules let write");
 }

@@ -99,8 +99,9 @@ fn the_webhooks_pods_are_two_and_apart_and_ask_their_nodes_for_nothing() {
 #[test]
 fn a_member_takes_part_in_offloading_when_it_is_told() {
     let env = |offload| {
-        member::deployment("a:1", offload, &[]).body["spec"]["template"]["spec"]["containers"][0]["env"]
-            .clone()
+        let deployment =
+            only(member::workload("a:1", 1, offload, &[]), "Deployment freeport-system/freeport-member");
+        deployment["spec"]["template"]["spec"]["containers"][0]["env"].clone()
     };
     let told = json!({"name": "FREEPORT_OFFLOAD", "value": "true"});
     assert!(!env(false).as_array().unwrap().contains(&told));

@@ -7,11 +7,14 @@ use api::{
     mcs::{ServiceImport, ServiceImportType},
 };
 use fleet::dns::clusterset_name;
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 
 use super::Type;
-use crate::{cluster::Cluster, seen::imported_slices};
+use crate::{
+    cluster::Cluster,
+    seen::{imported_slices, is_ready},
+};
 
 /// Records by name and type.
 pub type Records = BTreeMap<(String, Type), BTreeSet<String>>;
@@ -76,8 +79,4 @@ fn of_endpoints(name: &str, slices: &[EndpointSlice]) -> Records {
         }
     }
     records
-}
-
-fn is_ready(endpoint: &Endpoint) -> bool {
-    endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) != Some(false)
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use api::{ServiceName, cluster_set::ClusterSet, name};
+use api::{ServiceName, cluster_set::ClusterSet};
 use cli::objects::{SYSTEM, access};
+use fleet::program;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::{
     Api,
-    api::{DeleteParams, DynamicObject, PostParams},
+    api::{DynamicObject, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -24,6 +25,7 @@ use super::{
 };
 use crate::{
     fixture::{AREA, SET, World},
+    shell::shell,
     waiting::eventually,
 };
 
@@ -245,16 +247,13 @@ pub async fn join(world: &World) {
     }
 }
 
-/// Takes back what [`join`] gave.
+/// Removes the member, as the leader's administrator does: what its records gave to imports goes, too.
 pub async fn leave(world: &World) {
-    let leader = world.leader();
-    for (path, name) in [(leases(), name::member_lease(MEMBER)), (announces(), name::announce(MEMBER))] {
-        drop(request(&leader.client, &[], "DELETE", &format!("{path}/{name}"), None).await);
-    }
-    for object in access::objects(SET, MEMBER, None) {
-        let api = Api::<DynamicObject>::namespaced_with(leader.client.clone(), AREA, &object.resource);
-        drop(api.delete(&object.name, &DeleteParams::default()).await);
-    }
+    let freeport = program::path("cli", "freeport").await.unwrap();
+    let remove = format!(
+        "freeport leave --force --even-if-alive --clusterset {SET} --cluster-id {MEMBER} --leader-context leader"
+    );
+    eprintln!("{}", shell(&world.fleet, &[freeport], &remove).await);
 }
 
 /// Gives the user all rights in the Namespace.

@@ -61,7 +61,8 @@ fn a_question_goes_with_its_answer_when_its_time_is_over_and_the_contract_stays(
 #[test]
 fn an_answer_for_which_a_quota_has_no_room_is_given_when_there_is_some() {
     const QUOTA: &str = "no-answers";
-    BINDING.beside(async |world| {
+    // Nobody else gets a Secret there meanwhile.
+    BINDING.alone(async |world| {
         let (leader, offered) = (world.leader(), Offered::new("roomless", "Namespaced"));
         offer(leader, &offered, json!({})).await;
         let (asks, secrets) = (leader.api::<BindableResourcesRequest>(SYSTEM), leader.api::<Secret>(SYSTEM));

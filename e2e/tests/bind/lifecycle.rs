@@ -14,13 +14,14 @@ use e2e::{
         vanishes,
     },
     cluster::Cluster,
+    daemon::LEADER,
     seen::event,
     trap::{Side, Trap},
     victim::Victim,
     waiting::{VOUCHED, eventually, within},
     world::World,
 };
-use k8s_openapi::{ByteString, api::core::v1::Secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
@@ -208,15 +209,14 @@ fn a_konnector_that_is_killed_while_it_binds_and_unbinds_ends_what_it_began() {
         let (leader, east) = (world.leader(), world.cluster("east"));
         let offered = Offered::new("mortals", "Namespaced");
         offer(leader, &offered, json!({})).await;
-        let (cns, kubeconfig) = contract(world, "mortal-east", "mortals").await;
+        let victim = Victim::of(world, "freeport-member-east").await;
+        // By the leader's own word: a credential that leads elsewhere is replaced.
+        let mut provider = world.daemon(LEADER).clone();
+        provider.spec.env.insert("FREEPORT_BIND_ADDRESS".to_owned(), victim.leader().to_owned());
+        provider.ensure(&world.fleet).await.unwrap();
+        let (cns, proxied) = contract(world, "mortal-east", "mortals").await;
         let of = json!({"resources": [{"group": offered.resource().group, "resource": "mortals"}]});
         assert_eq!(request(world, &cns, "mortals", of).await.0, Phase::Succeeded);
-        let victim = Victim::of(world, "freeport-member-east").await;
-        let server = world.fleet.cluster("leader").unwrap().server();
-        let direct = String::from_utf8(kubeconfig.0).unwrap();
-        let proxied = direct.replace(&server, victim.leader());
-        let data = |kubeconfig: &str| json!({"stringData": {"kubeconfig": kubeconfig}});
-        let _: Secret = leader.patch(&cns, "kubeconfig", &data(&proxied)).await;
         let falls = async |about: &str| {
             let fall = victim.falls().await;
             eprintln!("about {about}: {fall}");
@@ -225,7 +225,7 @@ fn a_konnector_that_is_killed_while_it_binds_and_unbinds_ends_what_it_began() {
         let set = |about: &str| victim.set(Trap::at(1, Side::After).about(about));
         let ns = world.namespace("bind-mortal", &["east"]).await;
         set("customresourcedefinitions");
-        bind_with(east, "mortals", &offered, ByteString(proxied.into_bytes())).await;
+        bind_with(east, "mortals", &offered, proxied).await;
         falls("the CRD").await;
         set("apiservicenamespaces");
         offered.create(east, Some(&ns), "foo", json!({"spec": {"size": "l"}})).await;
@@ -259,6 +259,7 @@ fn a_konnector_that_is_killed_while_it_binds_and_unbinds_ends_what_it_began() {
         let asked = leader.api::<APIServiceNamespace>(&cns).list(&Default::default()).await.unwrap();
         assert!(asked.items.iter().all(|asked| asked.metadata.deletion_timestamp.is_some()), "{asked:?}");
         victim.free().await;
+        world.daemon(LEADER).ensure(&world.fleet).await.unwrap();
         east.delete::<Secret>(CREDENTIALS, "mortals").await;
         world.release(&ns).await;
         leader.release_namespace(&cns).await;

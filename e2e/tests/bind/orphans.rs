@@ -39,7 +39,7 @@ async fn keep_copies(bindings: &Api<APIServiceBinding>, name: &str) {
 async fn release(world: &World, east: &Cluster, namespace: &str) {
     world.release(namespace).await;
     eventually("its Namespace is gone", || async {
-        let going = east.namespaces_going().await;
+        let going = east.namespaces_going().await?;
         if going.iter().any(|name| name.starts_with(namespace)) { Err(format!("{going:?}")) } else { Ok(()) }
     })
     .await;
@@ -200,7 +200,7 @@ fn copies_that_are_left_stay_when_another_binding_or_their_namespace_here_goes()
         let left = world.namespace("bind-keeps", &["east"]).await;
         let both = world.namespace("bind-shared", &["east"]).await;
         let others =
-            [world.namespace("bind-ends", &["east"]).await, world.namespace("bind-unused", &["east"]).await];
+            [world.namespace("bind-goes", &["east"]).await, world.namespace("bind-unused", &["east"]).await];
         let there =
             |offered: &Offered, namespace: &str| offered.objects(leader, Some(&format!("{cns}-{namespace}")));
         bound_with_copies(world, &contract, &leaves, &[&left, &both]).await;

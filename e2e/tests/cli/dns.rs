@@ -218,11 +218,11 @@ impl Server {
         self.change_deployment(&json!({"replicas": 1})).await;
         let back = "freeport dns --remove --apply --context west";
         let parts = [
-            "west: CoreDNS is not rolled out after 3 s: Deployment kube-system/coredns: ",
+            "west: CoreDNS is not rolled out after 10 s: Deployment kube-system/coredns: ",
             ": Pending",
             back,
         ];
-        let said = self.freeport("--apply --timeout 3").await.refused(&parts);
+        let said = self.freeport("--apply --timeout 10").await.refused(&parts);
         assert!(said.contains("west: waiting for CoreDNS: Deployment kube-system/coredns: "), "{said}");
         self.freeport("--apply --timeout 1").await.refused(&[back]);
         self.change_deployment(&json!({"replicas": 0})).await;

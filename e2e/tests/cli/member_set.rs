@@ -13,9 +13,10 @@ use e2e::{
 use fleet::{Component, Exit, ProcessSpec, program};
 use futures::future::join_all;
 use k8s_openapi::api::{
-    core::v1::{ConfigMap, Secret, Service},
+    core::v1::{ConfigMap, Namespace, Secret, Service},
     discovery::v1::EndpointSlice,
 };
+use kube::Api;
 use serde_json::json;
 
 use crate::cli::{
@@ -187,6 +188,10 @@ impl MemberSet {
 
 /// What users have that is named or labelled much like what Freeport makes, and is none of its business.
 async fn users_were_here(east: &Cluster) {
+    // Clusters may outlive a set of them.
+    if Api::<Namespace>::all(east.client.clone()).get_opt(SHOP).await.unwrap().is_some() {
+        return;
+    }
     east.create_namespace(SHOP).await;
     east.service(SHOP, "web", &[("http", 80)]).await;
     east.slice(SHOP, "web", "web-1", &["10.1.0.1"], &[("http", 8080)]).await;

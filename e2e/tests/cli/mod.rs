@@ -15,5 +15,6 @@ mod offloading;
 mod pair;
 mod refusals;
 mod removal;
+mod revoke;
 mod status;
 mod uninstall;

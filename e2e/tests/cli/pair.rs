@@ -27,6 +27,7 @@ fn a_pair_from_nothing() {
         kubectl_applies_what_a_dry_run_prints(clusters).await;
         names_are_kept(clusters).await;
         nothing_is_left_to_apply(clusters).await;
+        ranges_are_noted_until_something_else_is_said(clusters).await;
         deployed_and_waited_for(clusters).await;
         who_never_connected_leaves(clusters).await;
         files_alone_do_it(clusters).await;
@@ -90,6 +91,28 @@ async fn names_are_kept(clusters: &Clusters) {
     }
 }
 
+/// The ranges of addresses that endpoints of the member may have.
+async fn ranges_are_noted_until_something_else_is_said(clusters: &Clusters) {
+    let key = r"multicluster\.freeport\.dev/address-ranges";
+    let account = "--context hub -n clusterset-on get serviceaccount freeport-member-1.5";
+    let noted = format!("{account} -o jsonpath={{.metadata.annotations.{key}}}");
+    let noted = async || clusters.kubectl(&noted).await.succeeded();
+    let join = async |flags: &str| clusters.freeport(&format!("{JOIN} --only leader {flags}")).await;
+    let printed = join("--dry-run --pod-cidrs 10.1.0.0/16").await.succeeded();
+    assert!(printed.contains("/address-ranges: 10.1.0.0/16"), "{printed}");
+    assert_eq!(noted().await, "");
+    join("--pod-cidrs fd00:1::/64,10.1.0.0/16").await.succeeded();
+    assert_eq!(noted().await, "10.1.0.0/16,fd00:1::/64");
+    join("").await.succeeded();
+    assert_eq!(noted().await, "10.1.0.0/16,fd00:1::/64");
+    join("--pod-cidrs auto").await.refused(&["spoke: it cannot be found out", "--pod-cidrs 10.1.0.0/16"]);
+    join("--pod-cidrs 10.1.0.0/16 --service-cidrs auto").await.succeeded();
+    let both = noted().await;
+    assert!(both.starts_with("10.1.0.0/16,10."), "{both}");
+    join("--pod-cidrs any").await.succeeded();
+    assert_eq!(noted().await, "");
+}
+
 /// But the kubeconfigs of daemons outside.
 async fn nothing_is_left_to_apply(clusters: &Clusters) {
     for (command, cluster) in [(INIT, "hub"), (JOIN, "spoke")] {
@@ -126,9 +149,9 @@ async fn deployed_and_waited_for(clusters: &Clusters) {
         let mark = "multicluster.freeport.dev/runs-outside-";
         let inside = format!("--context {cluster} -n freeport-system annotate serviceaccounts --all {mark}");
         clusters.kubectl(&inside).await.succeeded();
-        let ran = clusters.freeport(&format!("{command} --timeout 3")).await;
+        let ran = clusters.freeport(&format!("{command} --timeout 10")).await;
         let not_ready =
-            format!("{cluster}: {daemon} is not ready after 3 s: Deployment freeport-system/{daemon}: ");
+            format!("{cluster}: {daemon} is not ready after 10 s: Deployment freeport-system/{daemon}: ");
         let pods = format!("kubectl --context {cluster} -n freeport-system describe pods");
         let why = format!("0 of 1 Pods are available; Pod {daemon}-");
         let said = ran.refused(&[&not_ready, &why, ": Pending", &pods]);

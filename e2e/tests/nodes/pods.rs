@@ -3,7 +3,11 @@
 use std::env;
 
 use e2e::{
-    ask::Protocol::Http, bring_up::administrators, cluster::Cluster, pod::nodes_are_possible, say::say,
+    ask::{Protocol::Http, Silence},
+    bring_up::administrators,
+    cluster::Cluster,
+    pod::nodes_are_possible,
+    say::say,
     waiting::eventually,
 };
 use fleet::{Component, Fleet, Image, Lifetime, Options, agnhost::HTTP_PORT};
@@ -115,7 +119,14 @@ async fn an_image_that_was_loaded_runs(fleet: &Fleet, west: &Cluster) {
 async fn pods_outlive_what_runs_them(cluster: &fleet::Cluster, west: &Cluster) {
     for component in [Component::Kubelet, Component::Containerd, Component::KubeProxy] {
         cluster.kill(component).await.unwrap();
-        let asked = west.ask_from(CLIENT, Http, ("backend", 80), "hostname").await;
+        // A kubelet that has just started says no address of the client for a moment.
+        let asked = eventually("the client can be told to ask", || async {
+            match west.ask_from(CLIENT, Http, ("backend", 80), "hostname").await {
+                Err(Silence::NotAsked(why)) => Err(why),
+                asked => Ok(asked),
+            }
+        })
+        .await;
         assert_eq!(asked.unwrap(), "backend", "without {component}");
         cluster.start(component).await.unwrap();
     }

@@ -2,6 +2,7 @@
 //! the commands. One fleet; who stops what others use has it for itself.
 
 mod certificates;
+mod client;
 mod deployed;
 mod dns;
 mod downtime;
@@ -13,5 +14,6 @@ mod places;
 mod readiness;
 mod routing;
 mod stateful;
+mod survival;
 mod traffic;
 mod world;

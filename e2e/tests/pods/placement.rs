@@ -138,7 +138,8 @@ impl Case {
     fn pod(&self, name: &str) -> Value {
         let mut pod = json!({"metadata": {"name": name}, "spec": {
             "nodeSelector": {ORACLE: "true"},
-            "tolerations": [{"key": ORACLE, "operator": "Exists"}],
+            // The Nodes have no kubelet, so that they are tainted in the end.
+            "tolerations": [{"key": ORACLE, "operator": "Exists"}, {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}],
             "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "none", "image": "none.invalid/none"}],
         }});

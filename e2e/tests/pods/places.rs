@@ -114,16 +114,10 @@ impl Row {
     }
 }
 
-/// Creates the Pod. Where the webhook does not answer within its three seconds, as on a machine with too much to do, it is created once
-/// more, as controllers and people do; whatever else is refused is a fault.
 async fn created(cluster: &Cluster, namespace: &str, pod: Value) {
-    let (pods, pod) = (cluster.api::<Pod>(namespace), serde_json::from_value::<Pod>(pod).unwrap());
-    for is_last in [false, true] {
-        let Err(error) = pods.create(&PostParams::default(), &pod).await else { return };
-        let error = error.to_string();
-        let is_late = ["failed calling webhook", "deadline exceeded"].iter().all(|it| error.contains(it));
-        assert!(is_late && !is_last, "{namespace}/{}: {error}", pod.name_any());
-    }
+    let pod = serde_json::from_value::<Pod>(pod).unwrap();
+    let created = cluster.admit(namespace, &PostParams::default(), &pod).await;
+    created.unwrap_or_else(|why| panic!("{namespace}/{}: {why}", pod.name_any()));
 }
 
 #[test]

@@ -160,6 +160,12 @@ impl Pods {
             }
         };
         eventually(&format!("nobody answers {cluster} as {server:?}"), asked).await;
+        let asked = || async {
+            match self.ask(cluster, Protocol::Http, server).await {
+                Ok(heard) => Err(heard),
+                Err(_) => Ok(()),
+            }
+        };
         always(&format!("nobody answers {cluster} as {server:?}"), asked).await;
     }
 

@@ -25,6 +25,11 @@ pub(crate) enum Do {
     CreateAs(&'static str, Value),
     /// Create, but nothing stays.
     DryCreate(Value),
+    /// Creates nothing but an answer: a token.
+    Ask {
+        name: String,
+        subresource: String,
+    },
     /// Replaces what is there by it, changed so.
     Replace(String, Value),
     Patch(String, Value),
@@ -89,6 +94,11 @@ impl Do {
             Self::DryCreate(object) => {
                 let dry = PostParams { dry_run: true, ..post };
                 drop(api.create(&dry, &typed(object, kind)).await?);
+            }
+            Self::Ask { name, subresource } => {
+                let asked =
+                    json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+                drop(api.create_subresource::<_, Value>(subresource, name, &post, &asked).await?);
             }
             Self::Replace(name, change) => {
                 let mut object = serde_json::to_value(api.get(name).await?).unwrap();

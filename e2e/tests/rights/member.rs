@@ -153,7 +153,7 @@ fn a10_the_member_does_nothing_to_what_it_did_not_make() {
             attempt("delete it", services, Do::Delete("kubernetes".into()), NAME),
         ];
         try_all(&parties.member, "default", &of_all, wrong).await;
-        let only = "it writes only ConfigMap freeport-membership and Lease freeport-member";
+        let only = "it writes only ConfigMap freeport-membership and Leases freeport-member and freeport-member-active";
         let of_daemons = [
             attempt("another ConfigMap", config_maps, Do::Create(json!({"metadata": ours("other")})), only),
             attempt("another Lease", leases, Do::Create(json!({"metadata": ours("other")})), only),

@@ -14,7 +14,7 @@ fn what_runs_the_daemons_inside_is_taken() {
         let client = &parties.world.leader().client;
         let webhook = offload::webhook::workload(DEFAULT_IMAGE);
         let daemons =
-            [leader::workload(DEFAULT_IMAGE, &[]), member::workload(DEFAULT_IMAGE, true, &[])].concat();
+            [leader::workload(DEFAULT_IMAGE, 2, &[]), member::workload(DEFAULT_IMAGE, 2, true, &[])].concat();
         for object in daemons.into_iter().chain(webhook) {
             let done = Do::DryCreate(object.body.clone()).by(client, SYSTEM, &object.resource).await;
             assert!(done.is_ok(), "{object}: {done:?}");
@@ -33,9 +33,12 @@ fn pods_are_as_restricted_as_their_namespace_demands() {
         let client = &parties.world.leader().client;
         let kind = ApiResource::erase::<Pod>(&());
         let is_deployment = |object: &Object| object.resource.kind == "Deployment";
-        let webhook = offload::webhook::workload(DEFAULT_IMAGE).into_iter().filter(is_deployment);
-        let daemons = [leader::deployment(DEFAULT_IMAGE, &[]), member::deployment(DEFAULT_IMAGE, true, &[])];
-        for deployment in daemons.into_iter().chain(webhook) {
+        let all = [
+            leader::workload(DEFAULT_IMAGE, 2, &[]),
+            member::workload(DEFAULT_IMAGE, 2, true, &[]),
+            offload::webhook::workload(DEFAULT_IMAGE),
+        ];
+        for deployment in all.concat().into_iter().filter(is_deployment) {
             let pod = pod(&deployment);
             let done = Do::DryCreate(pod.clone()).by(client, SYSTEM, &kind).await;
             assert!(done.is_ok(), "{deployment}: {done:?}");

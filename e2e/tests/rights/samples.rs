@@ -1,6 +1,7 @@
 //! Objects of a member's cluster: as the member writes them, and as others have them.
 
 use api::{
+    about::ClusterProperty,
     mcs::{ServiceExport, ServiceImport},
     offload::{namespace::NamespaceOffloading, peer::OffloadPeer},
 };
@@ -60,6 +61,15 @@ pub(crate) fn endpoints() -> ApiResource {
 
 pub(crate) fn imports() -> ApiResource {
     ApiResource::erase::<ServiceImport>(&())
+}
+
+pub(crate) fn properties() -> ApiResource {
+    ApiResource::erase::<ClusterProperty>(&())
+}
+
+/// A ClusterProperty.
+pub(crate) fn property(metadata: &Value) -> Value {
+    json!({"metadata": metadata, "spec": {"value": "east"}})
 }
 
 pub(crate) fn exports() -> ApiResource {

@@ -190,13 +190,17 @@ fn what_an_antrea_member_says_while_daemons_are_down_is_caught_up_with() {
         // Somebody removes the mark: what it exported stays, and nobody writes for it any more.
         eventually("with both records of all endpoints", || holds(world, &ns, "ours", 5)).await;
         let leader = world.leader();
-        leader.patch::<ServiceAccount>(AREA, &cli::objects::access::account(ID), &unmarked()).await;
+        leader.patch::<ServiceAccount>(AREA, &cli::objects::access::account(ID), &speaks(Value::Null)).await;
         eventually("not marked", || leader_names(world, "")).await;
         eventually("without", || holds(world, &ns, "ours", 3)).await;
         world.vouches(LEADER_LEASE).await;
         sees(west, &stays, ID, &["10.201.0.7:80"]).await.expect("stays");
         north.unexport(&stays).await;
         eventually("its records are let go all the same", || gone(&north, &stays)).await;
+        leader
+            .patch::<ServiceAccount>(AREA, &cli::objects::access::account(ID), &speaks(label::ANTREA))
+            .await;
+        within(VOUCHED, "with the mark it is believed again", || not_imported(west, &ns, "stays")).await;
         drop(heart);
         north.leave().await;
         eventually("and so is its announce", || north.is_gone()).await;
@@ -205,8 +209,9 @@ fn what_an_antrea_member_says_while_daemons_are_down_is_caught_up_with() {
     });
 }
 
-fn unmarked() -> Value {
-    json!({"metadata": {"annotations": {label::SPEAKS: null}}})
+/// The mark of an account; with null it is removed.
+fn speaks(protocol: impl Into<Value>) -> Value {
+    json!({"metadata": {"annotations": {label::SPEAKS: protocol.into()}}})
 }
 
 #[test]

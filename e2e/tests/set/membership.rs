@@ -3,13 +3,17 @@
 //!
 //! Each test breaks something that the others need, and mends it.
 
+mod about;
 mod claim;
 mod copies;
 mod crd;
+mod credential;
+mod evicted;
 mod failure;
 mod leave;
 mod moments;
 mod odd_lease;
 mod present;
+mod proxied;
 mod shares;
 mod traces;

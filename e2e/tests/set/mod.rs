@@ -2,11 +2,14 @@
 
 mod antrea;
 mod antrea_leader;
+mod chaos;
+mod faults;
 mod membership;
 mod odd;
 mod offload;
 mod offload_webhook;
 mod policies;
+mod replicas;
 mod schema;
 mod service;
 mod vanish;

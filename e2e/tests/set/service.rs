@@ -24,6 +24,8 @@ mod namespace;
 mod own;
 mod ports;
 mod process;
+mod ranges;
+mod reach;
 mod reconciles;
 mod refused;
 mod restart;

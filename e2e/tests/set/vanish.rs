@@ -6,4 +6,6 @@ mod kept;
 mod crds;
 mod records;
 mod refused;
+mod rejoin;
 mod restore;
+mod withdrawal;

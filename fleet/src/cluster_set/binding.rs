@@ -45,7 +45,9 @@ pub async fn bind(
     let image = if has_nodes { Some(load_daemons(fleet, DaemonImage::OfContent).await?) } else { None };
     let run = |cluster: &Cluster| {
         let outside = || Daemons::Outside(cluster.dir().join("daemons"));
-        let daemons = image.clone().map_or_else(outside, |image| Daemons::Inside { image: Some(image) });
+        let daemons = image
+            .clone()
+            .map_or_else(outside, |image| Daemons::Inside { image: Some(image), replicas: None });
         Run { daemons, wait: has_nodes, ..deployed() }
     };
 

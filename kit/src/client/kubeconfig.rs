@@ -1,6 +1,6 @@
 //! A kubeconfig that somebody else wrote: it says where to and as whom, and has no other say over this process.
 
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use api::token::Claims;
 use kube::{
     Client, Config,
     config::{AuthInfo, Cluster, Kubeconfig},
@@ -8,7 +8,6 @@ use kube::{
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 
 use secrecy::ExposeSecret;
-use serde_json::Value;
 
 use super::tuned;
 
@@ -61,7 +60,7 @@ impl Target {
         let user = all.auth_infos.into_iter().find(|user| Some(&user.name) == context.user.as_ref());
         let user =
             user.and_then(|user| user.auth_info).ok_or(Error::Missing("user of its current context"))?;
-        let account = user.token.as_ref().and_then(|token| account(token.expose_secret()));
+        let account = user.token.as_ref().and_then(|token| Claims::of(token.expose_secret())?.uid);
         Ok(Self { config: config(cluster, user)?, namespace, account })
     }
 
@@ -75,7 +74,7 @@ impl Target {
     /// # Errors
     /// [`Error::Malformed`] where a certificate or a key cannot be used.
     pub fn connect(&self) -> Result<Client, Error> {
-        tuned(self.config.clone()).map_err(|_| Error::Malformed("certificate, key or token"))
+        tuned(self.config.clone(), None).map_err(|_| Error::Malformed("certificate, key or token"))
     }
 }
 
@@ -110,15 +109,6 @@ fn config(cluster: Cluster, user: AuthInfo) -> Result<Config, Error> {
     Ok(config)
 }
 
-/// The uid of the ServiceAccount that a token is of. Tokens that are kept in Secrets say it in one word.
-fn account(token: &str) -> Option<String> {
-    let claims = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
-    let claims: Value = serde_json::from_slice(&claims).ok()?;
-    let uid = claims.pointer("/kubernetes.io/serviceaccount/uid");
-    let uid = uid.or_else(|| claims.get("kubernetes.io/serviceaccount/service-account.uid"));
-    uid?.as_str().map(str::to_owned)
-}
-
 fn authorities(data: &str) -> Result<Vec<Vec<u8>>, Error> {
     const FIELD: &str = "certificate-authority-data";
     let bytes: k8s_openapi::ByteString =
@@ -133,7 +123,7 @@ fn authorities(data: &str) -> Result<Vec<Vec<u8>>, Error> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -158,17 +148,6 @@ mod tests {
             ("https://leader:6443/", "kube-bind-x")
         );
         assert!(!format!("{target:?}").contains("\"t\""), "a token in a log");
-    }
-
-    #[test]
-    fn a_token_says_which_account_it_is_of() {
-        let of =
-            |claims: &Value| account(&format!("h.{}.s", BASE64_URL_SAFE_NO_PAD.encode(claims.to_string())));
-        let bound = json!({"kubernetes.io": {"namespace": "cns", "serviceaccount": {"name": "kube-binder", "uid": "u1"}}});
-        assert_eq!(of(&bound).as_deref(), Some("u1"));
-        let kept = json!({"kubernetes.io/serviceaccount/service-account.uid": "u2"});
-        assert_eq!(of(&kept).as_deref(), Some("u2"));
-        assert_eq!((of(&json!({})), account("t"), account("a.!.c")), (None, None, None));
     }
 
     #[test]

@@ -1,12 +1,14 @@
 use std::{
     convert::Infallible,
+    future::pending,
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use kube::client::Body;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::*;
+use super::{send::of_a_long_name, *};
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_an_api_server_does_not_take_yet_is_sent_again() {
@@ -27,6 +29,54 @@ async fn an_event_that_an_api_server_does_not_take_yet_is_sent_again() {
     drop(events);
     send.await;
     assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+/// About `a` the API server does not answer at first, and then has no time for a while; what is about `c` it refuses.
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_not_answered_or_not_taken_is_sent_again_and_keeps_no_other_one_waiting() {
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let seen = asked.clone();
+    let answer = move |request: http::Request<Body>| {
+        let seen = seen.clone();
+        async move {
+            let event = request.into_body().collect_bytes().await.unwrap();
+            let event: Value = serde_json::from_slice(&event).unwrap();
+            let about = event["regarding"]["name"].as_str().unwrap().to_owned();
+            let times = {
+                let mut seen = seen.lock().unwrap();
+                seen.push(about.clone());
+                seen.iter().filter(|name| **name == about).count()
+            };
+            let code: u16 = match (about.as_str(), times) {
+                ("a", 1) => pending().await,
+                ("a", 2..6) => 503,
+                ("c", _) => 403,
+                _ => 201,
+            };
+            let body = match code {
+                201 => json!({"metadata": {"name": "o.1", "namespace": "default"}}),
+                code => json!({"kind": "Status", "status": "Failure", "code": code}),
+            };
+            let answer =
+                http::Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+            Ok::<_, Infallible>(answer.unwrap())
+        }
+    };
+    let client = Client::new(tower::service_fn(answer), "x");
+    let (events, send) = channel(client, "test", "one".into(), Metrics::new().unwrap());
+    let said = async {
+        for name in ["a", "b", "c"] {
+            let object = ObjectReference { name: Some(name.into()), ..ObjectReference::default() };
+            events.warn(object, "Test", "R", "m");
+        }
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        drop(events);
+    };
+    tokio::join!(send, said);
+    let mut asked = asked.lock().unwrap().clone();
+    assert_eq!(asked[..3], ["a", "b", "c"]);
+    asked.sort();
+    assert_eq!(asked, ["a", "a", "a", "a", "a", "a", "b", "c", "c", "c"]);
 }
 
 fn put(waiting: &mut Waiting, namespace: &str, name: &str, reason: &str) -> bool {

@@ -63,9 +63,12 @@ impl<P: Counted> Shares<P> {
         self.writers.values().map(Share::left_out).sum()
     }
 
-    /// Whether all is to be listed again, since there is room for something that was left out.
+    /// Whether all is to be listed again, since there is room for something that was left out, or more is known of a writer than may
+    /// be: what is told of the rest would not be taken in.
     pub fn wants_list(&mut self, now: Instant) -> bool {
-        self.writers.values().any(|share| share.has_room(self.quota)) && self.listed.again(now)
+        let most = known_at_the_most(self.quota);
+        let has_changed = |share: &Share| share.has_room(self.quota) || share.objects.len() > most;
+        self.writers.values().any(has_changed) && self.listed.again(now)
     }
 
     fn enter(&mut self, object: P) -> Option<P> {
@@ -138,6 +141,7 @@ impl<P: Counted> Gather<P> for Shares<P> {
     }
 
     fn end(&mut self) -> Vec<P> {
+        self.listed.ended();
         self.writers.clear();
         self.places.clear();
         let mut all = Vec::new();

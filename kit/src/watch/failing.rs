@@ -10,8 +10,8 @@ use super::Trouble;
 /// How many failures in a row are said once at the most: with the longest pause, a quarter of an hour.
 const SAID_AGAIN: u32 = 128;
 
-/// Time for an answer to an attempt to watch.
-const ANSWER: Duration = Duration::from_secs(2);
+/// Time for the answers to an attempt to watch: it may ask for the version of the API server first.
+const ANSWER: Duration = Duration::from_secs(4);
 
 /// A watch that fails.
 pub(super) struct Failing {

@@ -5,7 +5,10 @@ use std::marker::PhantomData;
 use serde::de::DeserializeOwned;
 
 use super::feed::Reader;
-use crate::{index::Shared, objects::Change};
+use crate::{
+    index::Shared,
+    objects::{Change, Streamed},
+};
 
 /// What is kept of a list while it is read: others may have put more into it than there is memory for.
 pub trait Gather<P> {
@@ -46,19 +49,16 @@ impl<P, G: Gather<P>> Gather<P> for Shared<G> {
     }
 }
 
-/// Decodes what a watch tells, and hands it on.
+/// Decodes what a watch tells, and hands it on: of a list what is kept of it.
 pub(super) struct Decode<P, G, S> {
     list: G,
     sink: S,
-    /// Whether the objects of this list are told as they come.
-    one_by_one: bool,
     object: PhantomData<fn() -> P>,
 }
 
 impl<P, G: Gather<P>, S: FnMut(Change<P>)> Decode<P, G, S> {
-    /// `one_by_one`: the first list is told object by object.
-    pub(super) fn new(list: G, sink: S, one_by_one: bool) -> Self {
-        Self { list, sink, one_by_one, object: PhantomData }
+    pub(super) fn new(list: G, sink: S) -> Self {
+        Self { list, sink, object: PhantomData }
     }
 }
 
@@ -69,31 +69,56 @@ where
     S: FnMut(Change<P>) + Send,
 {
     fn begin(&mut self) {
-        match self.one_by_one {
-            // What was told of a list that broke off goes.
-            true => (self.sink)(Change::Reset(Vec::new())),
-            false => self.list.begin(),
-        }
+        self.list.begin();
     }
 
     fn listed(&mut self, object: &str) -> serde_json::Result<()> {
-        let object = serde_json::from_str(object)?;
-        match self.one_by_one {
-            true => (self.sink)(Change::Apply(object)),
-            false => self.list.take(object),
-        }
+        self.list.take(serde_json::from_str(object)?);
         Ok(())
     }
 
     fn end(&mut self) {
-        if !std::mem::take(&mut self.one_by_one) {
-            (self.sink)(Change::Reset(self.list.end()));
-        }
+        (self.sink)(Change::Reset(self.list.end()));
     }
 
     fn changed(&mut self, object: &str, is_there: bool) -> serde_json::Result<()> {
-        let object = serde_json::from_str(object)?;
-        (self.sink)(if is_there { Change::Apply(object) } else { Change::Remove(object) });
+        (self.sink)(change(object, is_there)?);
         Ok(())
     }
+}
+
+/// Decodes what a watch tells, and hands it on object by object.
+pub(super) struct Stream<P, S> {
+    sink: S,
+    object: PhantomData<fn() -> P>,
+}
+
+impl<P, S: FnMut(Streamed<P>)> Stream<P, S> {
+    pub(super) fn new(sink: S) -> Self {
+        Self { sink, object: PhantomData }
+    }
+}
+
+impl<P: DeserializeOwned, S: FnMut(Streamed<P>) + Send> Reader for Stream<P, S> {
+    fn begin(&mut self) {
+        (self.sink)(Streamed::ListBegins);
+    }
+
+    fn listed(&mut self, object: &str) -> serde_json::Result<()> {
+        self.changed(object, true)
+    }
+
+    fn end(&mut self) {
+        (self.sink)(Streamed::ListEnds);
+    }
+
+    fn changed(&mut self, object: &str, is_there: bool) -> serde_json::Result<()> {
+        (self.sink)(Streamed::Change(change(object, is_there)?));
+        Ok(())
+    }
+}
+
+fn change<P: DeserializeOwned>(object: &str, is_there: bool) -> serde_json::Result<Change<P>> {
+    let object = serde_json::from_str(object)?;
+    Ok(if is_there { Change::Apply(object) } else { Change::Remove(object) })
 }

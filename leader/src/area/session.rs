@@ -20,7 +20,7 @@ use kit::{
     objects::{Change, Objects},
     watch::Watches,
 };
-use kube::Api;
+use kube::{Api, ResourceExt};
 use presence::{
     heartbeat::{Announce, Heartbeats},
     kin::Kinship,
@@ -35,12 +35,15 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::Of;
+use super::{Of, urgent::Urgent};
 use crate::{
-    antrea::{Account, leaving::Leaving, marked},
+    account::Account,
+    antrea::{leaving::Leaving, marked},
+    bounds::Noted,
     cluster_set::ClusterSets,
     feature::{Access, Features},
     schemas,
+    silences::Silences,
 };
 
 pub(crate) struct Session {
@@ -71,7 +74,9 @@ impl Session {
             common_area: common_area.to_owned(),
             quota: of.quota,
             leases: Shared::new(Leases::new(env.pace, Heartbeats::new(antrea.clone()), false)),
+            silences: Shared::new(Silences::new(of.evict_after, env.pace.renew())),
             guard: Arc::new(detector.clone()),
+            noted: Noted::default(),
             antrea,
         };
         let features = Arc::new(Features::new(of.table, &access));
@@ -100,10 +105,19 @@ impl Session {
 
     fn watch_accounts(&self, tasks: &mut JoinSet<()>) {
         let (mut accounts, marks) = (Objects::<Account>::default(), self.marked.clone());
+        let (noted, features, news) = (self.access.noted.clone(), self.features.clone(), self.news.clone());
+        let mut is_first = true;
         self.access.watch(&self.watches, "ServiceAccount", tasks, move |change| {
             accounts.change(change);
             let now = marked(&accounts);
             marks.send_if_modified(|before| std::mem::replace(before, now.clone()) != now);
+            // Before the first list of accounts no record has been judged.
+            if noted.take_in(&accounts) && !is_first {
+                tracing::info!("members may have other addresses than before: reading the records again");
+                features.records_again();
+                news.notify_one();
+            }
+            is_first = false;
         });
     }
 
@@ -130,11 +144,16 @@ impl Session {
             announced(&leases.with(|leases| leases.announced(change, Instant::now(), Timestamp::now())));
         });
         let leases = self.access.leases.clone();
-        let (digest, news) = (self.digest.clone(), self.news.clone());
+        let (digest, news, mut urgent) = (self.digest.clone(), self.news.clone(), Urgent::default());
+        let silences = self.access.silences.clone();
         self.access.watch(&self.watches, "Lease", tasks, move |change: Change<LeaseView>| {
+            if let Some(ours) = ours(&change) {
+                silences.with(|silences| silences.hear(ours.and_then(LeaseView::silent)));
+            }
+            let mut are_urgent = |lease: &LeaseView| urgent.are(&lease.name_any(), Instant::now());
             let has_news = digest.with(|digest| match &change {
-                Change::Apply(lease) => digest.apply(lease),
-                Change::Remove(lease) => digest.remove(lease),
+                Change::Apply(lease) => digest.apply(lease) && are_urgent(lease),
+                Change::Remove(lease) => digest.remove(lease) && are_urgent(lease),
                 Change::Reset(leases) => digest.reset(leases),
             });
             if has_news {
@@ -150,12 +169,14 @@ impl Session {
         let keeper = Keeper {
             detector: self.detector.clone(),
             us: env.holder.clone(),
+            hold: env.hold.clone(),
             kinship: self.kinship.clone(),
             pace: env.pace,
         };
         let (watches, marked) = (self.watches.clone(), self.marked.subscribe());
         let (schemas, quota) = (self.schemas.clone(), self.access.quota.to_string());
-        let digest = self.digest.clone();
+        let (digest, silences) = (self.digest.clone(), self.access.silences.clone());
+        let noted = self.access.noted.clone();
         // What is not known is left out, and stays as it was said.
         let annotations = move |at| {
             let is_listed = watches.are_listed();
@@ -166,6 +187,8 @@ impl Session {
                 (label::ANTREA_MEMBERS, is_listed.then(|| marked.borrow().annotation())),
                 (label::SCHEMAS, schemas.borrow().clone()),
                 (label::QUOTA, Some(quota.clone())),
+                (label::MEMBER_RANGES, noted.annotation()),
+                (label::SILENT, silences.with(|silences| silences.annotation())),
             ];
             known.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
         };
@@ -186,10 +209,12 @@ impl Session {
         self.marked.subscribe()
     }
 
-    /// Runs all controllers until `stop`.
+    /// Runs all controllers until `stop`. A replica that stands by only watches.
     pub(crate) async fn run(&self, stop: &CancellationToken) {
         let listed = async {
+            self.access.env.hold.active().await;
             self.watches.listed().await;
+            self.access.silences.with(|silences| silences.begin(Timestamp::now()));
             if *self.marked.borrow() != self.access.antrea {
                 // The session is about to end.
                 std::future::pending::<()>().await;
@@ -235,5 +260,15 @@ impl Session {
         for state in ["connected", "disconnected"] {
             env.metrics.members(common_area, state).set(0);
         }
+    }
+}
+
+/// What a change says of our Lease, if it does: none where there is no such Lease.
+fn ours(change: &Change<LeaseView>) -> Option<Option<&LeaseView>> {
+    let is_ours = |lease: &&LeaseView| lease.name_any() == name::LEADER_LEASE;
+    match change {
+        Change::Reset(leases) => Some(leases.iter().find(is_ours)),
+        Change::Apply(lease) => is_ours(&lease).then_some(Some(lease)),
+        Change::Remove(_) => None,
     }
 }

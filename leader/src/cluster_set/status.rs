@@ -1,6 +1,6 @@
 //! What a ClusterSet says: pure.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use api::{
     cluster_set::{ClusterSetStatus, ClusterStatus, READY},
@@ -9,12 +9,19 @@ use api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use presence::{standing::Standing, wire};
 
+use crate::silences::Stage;
+
 /// Reason of the condition while the CRDs drop fields.
 pub(super) const SCHEMA_PRUNED: &str = "SchemaPruned";
 /// Reason of the condition while a feature cannot watch what it needs.
 pub(super) const FEATURE_UNAVAILABLE: &str = "FeatureUnavailable";
 /// Reason of the condition while a member speaks another version of the wire contract.
 pub(super) const WIRE_VERSION_DIFFERS: &str = "WireVersionDiffers";
+
+/// Reason of the condition of a member whose exports are withdrawn soon.
+pub(super) const EVICTION_NEAR: &str = "EvictionNear";
+/// Reason of the condition of a member whose exports are withdrawn.
+pub(super) const EVICTED: &str = "Evicted";
 
 /// Reason of the condition while the ClusterSet or a ClusterClaim says what cannot be.
 pub(super) const INVALID_SPEC: &str = "InvalidSpec";
@@ -32,6 +39,47 @@ pub(super) struct State {
     pub(super) foreign: BTreeMap<String, String>,
     /// What is wrong with the ClusterSet.
     pub(super) invalid: Option<String>,
+    /// What becomes of the exports of silent members.
+    pub(super) eviction: Eviction,
+}
+
+/// What becomes of the exports of members that do not renew their Leases.
+#[derive(Default)]
+pub(super) struct Eviction {
+    /// By cluster ID, where it is soon or was.
+    pub(super) stages: BTreeMap<String, Stage>,
+    /// How long before it is said.
+    pub(super) notice: Duration,
+    /// After how long it is.
+    pub(super) limit: Duration,
+}
+
+impl Eviction {
+    /// What is said of a member, with what becomes of its exports.
+    fn with(&self, cluster: &str, said: Verdict) -> Verdict {
+        let (reason, more) = match self.stages.get(cluster).filter(|_| said.status == Status::False) {
+            Some(Stage::Near) => (
+                EVICTION_NEAR,
+                format!(
+                    "; what it exports is withdrawn within {} s, unless it renews it",
+                    self.notice.as_secs()
+                ),
+            ),
+            Some(Stage::Evicted) => (
+                EVICTED,
+                format!(
+                    "; what it exported is withdrawn, since it was silent for {} s. It comes back with the member",
+                    self.limit.as_secs()
+                ),
+            ),
+            Some(Stage::Answering) => (
+                said.reason.as_str(),
+                "; its endpoints answer other members, so what it exports stays".to_owned(),
+            ),
+            Some(Stage::Waiting) | None => return said,
+        };
+        Verdict { reason: reason.to_owned(), message: said.message + &more, ..said }
+    }
 }
 
 /// The status of a ClusterSet of this generation that has status `have`.
@@ -43,7 +91,7 @@ pub(super) fn desired(
 ) -> ClusterSetStatus {
     let entry = |(cluster, standing): (&String, &Standing)| {
         let said = conditions(have, cluster);
-        let conditions = match standing.verdict() {
+        let conditions = match standing.verdict().map(|said| state.eviction.with(cluster, said)) {
             // It seems to have joined just now, and has time to renew its Lease.
             None if said.is_empty() => {
                 Standing::Present.verdict().map(|verdict| AntreaCondition::of(&verdict, said, now))
@@ -131,6 +179,22 @@ pub(super) fn turned<'a>(
     })
 }
 
+/// The message of each member's condition that has this reason now and had not before, and the member.
+pub(super) fn come_to<'a>(
+    had: &'a ClusterSetStatus,
+    has: &'a ClusterSetStatus,
+    reason: &'a str,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let of = move |conditions: &'a [AntreaCondition]| {
+        conditions.iter().find(|c| c.reason.as_deref() == Some(reason)).and_then(|c| c.message.as_deref())
+    };
+    has.cluster_statuses.iter().filter_map(move |entry| {
+        let cluster = entry.cluster_id.as_deref()?;
+        let message = of(&entry.conditions)?;
+        of(conditions(had, cluster)).is_none().then_some((cluster, message))
+    })
+}
+
 /// The message of the condition with this reason, if there is one.
 pub(super) fn message_of<'a>(status: &'a ClusterSetStatus, reason: &str) -> Option<&'a str> {
     let with_reason = status.conditions.iter().find(|c| c.reason.as_deref() == Some(reason));
@@ -206,6 +270,28 @@ mod tests {
         let before = status(&state(&[("east", Standing::Present), ("west", GONE)]));
         let unheard = state(&[("east", Standing::Unheard), ("west", Standing::Unheard)]);
         assert_eq!(desired(&before, Some(2), &unheard, &at(2)), before);
+    }
+
+    #[test]
+    fn that_exports_go_is_said_before_and_when_they_are_gone() {
+        let status = |stage| {
+            let stages = [("west".to_owned(), stage)].into();
+            let (notice, limit) = (Duration::from_secs(3600), Duration::from_secs(86_400));
+            let eviction = Eviction { stages, notice, limit };
+            status(&State { eviction, ..state(&[("east", Standing::Present), ("west", GONE)]) })
+        };
+        let (waiting, near, evicted) = (status(Stage::Waiting), status(Stage::Near), status(Stage::Evicted));
+        let told =
+            |had, has, reason| come_to(had, has, reason).map(|(of, _)| of.to_owned()).collect::<Vec<_>>();
+        assert_eq!(told(&waiting, &near, EVICTION_NEAR), ["west"]);
+        assert_eq!(told(&near, &near, EVICTION_NEAR), Vec::<String>::new());
+        assert_eq!(told(&near, &evicted, EVICTED), ["west"]);
+        let (_, message) = come_to(&waiting, &near, EVICTION_NEAR).next().unwrap();
+        assert!(message.contains("within 3600 s"), "{message}");
+        let answering = status(Stage::Answering).cluster_statuses[1].conditions[0].clone();
+        assert_eq!(answering.reason.as_deref(), Some("Disconnected"));
+        assert!(answering.message.is_some_and(|said| said.contains("endpoints answer other members")));
+        assert_eq!(says(&evicted), (1, 2, "SomeNotReady"));
     }
 
     #[test]

@@ -7,9 +7,11 @@ use futures::FutureExt;
 use kit::{
     drive::drive,
     events,
+    hold::Hold,
     holder::Holder,
     index::{Entry, Part, Readers},
     metrics::Metrics,
+    objects::Objects,
     queue::{Outcome, Queue},
     serve::Readiness,
     store::Store,
@@ -19,7 +21,7 @@ use presence::{heartbeat::Heartbeats, restore::RestoreDetector};
 use serde::Deserialize;
 
 use super::*;
-use crate::service::Services;
+use crate::{service::Services, silences::Silences};
 
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = ResourceExport)]
@@ -113,11 +115,13 @@ fn access() -> Access {
     let pace = api::lease::Pace::default();
     Access {
         leases: Shared::new(Leases::new(pace, Heartbeats::default(), false)),
+        silences: Shared::new(Silences::new(pace.stale(), pace.renew())),
         guard: Arc::new(RestoreDetector::new(Api::default_namespaced(client.clone()), "test".into())),
         env: Env {
             client,
             namespace: "freeport-system".into(),
             holder: Holder { cluster_uid: "u".into(), instance: "test".into() },
+            hold: Hold::sole(),
             pace,
             metrics,
             events,
@@ -127,6 +131,7 @@ fn access() -> Access {
         common_area: "cs".into(),
         quota: Quota::default(),
         antrea: Members::default(),
+        noted: Noted::default(),
     }
 }
 
@@ -187,6 +192,8 @@ async fn a_feature_is_settled_only_with_all_others() {
 #[tokio::test]
 async fn a_feature_that_cannot_list_says_so_under_its_name_and_does_not_stop_the_others() {
     let access = access();
+    // Records wait for the accounts of members.
+    access.noted.take_in(&Objects::default());
     let copies = copies(&access);
     let services = Services::new(access.clone());
     let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());

@@ -7,7 +7,8 @@ use api::{
     ServiceName,
     antrea::Members,
     label,
-    resource_export::{ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, SERVICE, ServicePayload},
+    ranges::Bounds,
+    resource_export::{ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, OUT_OF_RANGE, SERVICE, ServicePayload},
     resource_import::Objection,
 };
 use kube::api::ObjectMeta;
@@ -18,20 +19,61 @@ use super::index::{
     record::{Payload, Record, RecordSpec, bytes, is_withdrawn},
 };
 
-/// The record and what it is worth; `antrea` are the members that write theirs as Antrea does.
-pub(super) fn judged(record: Record, antrea: &Members) -> Judged {
-    let Record { mut metadata, spec, status } = record;
+/// How many addresses are named.
+const NAMED: usize = 3;
+
+/// The record and what it is worth; `antrea` are the members that write theirs as Antrea does, and `bounds` says which addresses
+/// members may export.
+pub(super) fn judged(record: Record, antrea: &Members, bounds: &Bounds) -> Judged {
+    let Record { mut metadata, spec, status } = record.bounded(bounds);
     let conditions = status.0.map(|status| status.conditions).unwrap_or_default();
     let bytes = spec.bytes + bytes(&metadata);
-    let (said, judgement) = match spec.content {
-        Ok(spec) => (spec.cluster_id.clone(), judge(&metadata, spec, antrea)),
-        Err(error) => (None, undecodable(&metadata, &error, spec.withdrawn, antrea)),
+    let (said, outside, mut judgement) = match spec.content {
+        Ok(spec) => (spec.cluster_id.clone(), outside(&spec), judge(&metadata, spec, antrea)),
+        Err(error) => (None, vec![], undecodable(&metadata, &error, spec.withdrawn, antrea)),
     };
     let labelled = || metadata.labels.as_ref()?.get(label::SOURCE_CLUSTER_ID).cloned();
     let cluster = said.or_else(labelled).or_else(|| owner(&metadata, antrea).map(|(cluster, _)| cluster));
     let cluster = cluster.unwrap_or_default();
+    let remark = match &mut judgement {
+        Judgement::Passed => out_of_range(&cluster, &outside, bounds),
+        Judgement::Endpoints { payload, .. } => {
+            out_of_range(&cluster, &taken_out(payload, &cluster, bounds), bounds)
+        }
+        _ => None,
+    };
     metadata.labels = None;
-    Judged { metadata, cluster, bytes, judgement, conditions }
+    Judged { metadata, cluster, bytes, judgement, remark, conditions }
+}
+
+/// The addresses of a slice that its member may not export.
+fn outside(spec: &RecordSpec) -> Vec<String> {
+    match &spec.payload {
+        Payload::Slice(Ok(slice)) => slice.addresses.iter().map(ToString::to_string).collect(),
+        _ => vec![],
+    }
+}
+
+/// Takes those out of all endpoints of a Service, which the leader merges; which they were.
+fn taken_out(payload: &mut EndpointsPayload, cluster: &str, bounds: &Bounds) -> Vec<String> {
+    let Some(ranges) = bounds.of(cluster) else { return vec![] };
+    payload.retain(|address| address.parse().is_ok_and(|address| ranges.contains(address)))
+}
+
+/// What is to be said of these addresses.
+fn out_of_range(cluster: &str, addresses: &[String], bounds: &Bounds) -> Option<Objection> {
+    let ranges = bounds.of(cluster).filter(|_| !addresses.is_empty())?;
+    let named = addresses.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = match addresses.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!(
+        "{named}{more}: in none of the ranges of cluster {cluster} ({ranges}), so other clusters do not send there; the other addresses \
+         count. Ranges are noted on its ServiceAccount at the leader (annotation {})",
+        label::ADDRESS_RANGES
+    );
+    Some(Objection::new(OUT_OF_RANGE, message))
 }
 
 fn judge(metadata: &ObjectMeta, spec: RecordSpec, antrea: &Members) -> Judgement {

@@ -1,11 +1,12 @@
 //! Merging: watches records of kind `Service`, ResourceImports and Leases; writes ResourceImports; deletes records whose
-//! withdrawal is merged, and a ResourceImport nobody exports to any more. For members that run Antrea's controllers ([`antrea`]) it
+//! withdrawal is merged, and a ResourceImport nobody exports to any more, but for one that says who was evicted. For members that run Antrea's controllers ([`antrea`]) it
 //! writes a second one with all endpoints, and takes finalizers off. Safe to run twice: what is written is a function
 //! of the records, and every deletion names the version it decided on.
 //!
 //! An import that the API server refuses is written without the export because of which it does ([`culprit`]).
 
 mod culprit;
+mod evicted;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -20,6 +21,7 @@ use api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     drive::drive,
+    planted::Defect,
     queue::Outcome,
     write::{Error, Writer},
 };
@@ -27,6 +29,7 @@ use kube::api::ObjectMeta;
 use presence::vouch::Vouching;
 use tokio_util::sync::CancellationToken;
 
+use self::evicted::{is_over, lost};
 use super::{
     antrea,
     index::{
@@ -167,10 +170,18 @@ impl Merging {
             self.vouching.keep(&service, &BTreeSet::new());
             return Ok(Outcome::Done);
         };
-        let Plan::Write { import, withdrawn, missing } = desired(&service, &entry) else {
+        let Plan::Write { mut import, withdrawn, missing } = desired(&service, &entry) else {
             self.vouching.keep(&service, &BTreeSet::new());
             return Ok(Outcome::Done);
         };
+        if let Some(import) = &mut import {
+            let had = entry.import.as_ref().and_then(|import| import.spec.0.as_ref().ok());
+            import.evicted = self.access.silences.with(|silences| lost(had, import, silences.evicted()));
+            let count = |spec: &ResourceImportSpec| spec.exporters.as_ref().map(Vec::len);
+            if Defect::WrongDelete.is_planted() && had.and_then(count) > count(import) {
+                import.exporters = Some(vec![]);
+            }
+        }
         let is_complete = missing.is_empty();
         // What the others export is written all the same, where a read cannot confirm what vanished.
         let gone = self.are_gone(&service, missing).await;
@@ -227,7 +238,7 @@ impl Merging {
         endpoints: antrea::Step,
         withdrawn: Vec<ObjectMeta>,
     ) -> Result<Outcome, Error> {
-        let nobody = want.as_ref().is_some_and(|spec| spec.exporters.as_ref().is_some_and(Vec::is_empty));
+        let is_over = want.as_ref().is_some_and(is_over);
         let written = match want {
             Some(spec) => {
                 let want = self.import(name::service_import(service), spec);
@@ -250,7 +261,7 @@ impl Merging {
         let written = written?;
         endpoints?;
         let deleted = self.delete(withdrawn).await;
-        if let Some(import) = written.as_ref().or(have.import.as_deref()).filter(|_| nobody) {
+        if let Some(import) = written.as_ref().or(have.import.as_deref()).filter(|_| is_over) {
             self.remove(import).await?;
         }
         deleted.map(|()| Outcome::Done)

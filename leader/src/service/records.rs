@@ -10,7 +10,7 @@ use super::{
     index::{entry::ServiceEntry, judged::Judged, ledger::Ledger, record::Record, report::Report},
     judge::judged,
 };
-use crate::feature::Access;
+use crate::{bounds::Noted, feature::Access};
 
 /// The records of one Common Area. Cloning shares it.
 #[derive(Clone)]
@@ -22,6 +22,8 @@ pub(super) struct Records {
     ledger: Shared<Ledger>,
     /// Members that write theirs as Antrea does.
     antrea: Members,
+    /// Which addresses they may export.
+    noted: Noted,
     metrics: Metrics,
     common_area: String,
 }
@@ -33,6 +35,7 @@ impl Records {
             reports: Store::new([Queue::new(Duration::ZERO)]),
             ledger: Shared::new(Ledger::new(access.quota)),
             antrea: access.antrea.clone(),
+            noted: access.noted.clone(),
             metrics: access.env.metrics.clone(),
             common_area: access.common_area.clone(),
         };
@@ -42,7 +45,8 @@ impl Records {
 
     /// Takes in what the watch told. Whether all is to be listed again: see [`Ledger::wants_list`].
     pub(super) fn change(&self, change: Change<Record>) -> bool {
-        let change = change.map(|record| judged(record, &self.antrea));
+        let bounds = self.noted.bounds();
+        let change = change.map(|record| judged(record, &self.antrea, &bounds));
         self.ledger.with(|ledger| {
             self.enter(ledger, change);
             ledger.wants_list(Instant::now())
@@ -63,7 +67,7 @@ impl Records {
 
     /// What the record is worth, beside all the others.
     pub(super) fn judged(&self, record: Record) -> Judged {
-        let judged = judged(record, &self.antrea);
+        let judged = self.by_itself(record);
         self.ledger.with(|ledger| ledger.ruled(judged))
     }
 
@@ -83,7 +87,7 @@ impl Records {
             let is_current = ledger.is_current(&record.metadata);
             if is_current {
                 ledger.admit(&record.metadata);
-                self.enter(ledger, Change::Apply(judged(record, &self.antrea)));
+                self.enter(ledger, Change::Apply(self.by_itself(record)));
             }
             is_current
         })
@@ -93,9 +97,13 @@ impl Records {
     pub(super) fn read_again(&self, record: Record) {
         self.ledger.with(|ledger| {
             if ledger.is_current(&record.metadata) {
-                self.enter(ledger, Change::Apply(judged(record, &self.antrea)));
+                self.enter(ledger, Change::Apply(self.by_itself(record)));
             }
         });
+    }
+
+    fn by_itself(&self, record: Record) -> Judged {
+        judged(record, &self.antrea, &self.noted.bounds())
     }
 
     fn enter(&self, ledger: &mut Ledger, change: Change<Judged>) {

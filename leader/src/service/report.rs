@@ -1,5 +1,5 @@
-//! Reporting on records: reads what was judged; writes `status` (and an Event) of records that are refused, and of those that
-//! were and are not any more; deletes nothing, but takes the finalizer off records that Antrea's members delete and nothing is made
+//! Reporting on records: reads what was judged; writes `status` (and an Event) of records that are refused, wholly or in part, and of
+//! those that were and are not any more; deletes nothing, but takes the finalizer off records that Antrea's members delete and nothing is made
 //! of; reads a record again whose content was not kept while it was refused. Safe to run twice: the status is written only when it
 //! says something else.
 
@@ -95,7 +95,11 @@ impl Reporting {
         self.records.reports.write(Readers::ALL, record, written).await?;
         if let Some(Objection { reason, message }) = reported.objection {
             if let Some(left_out) = self.log_limit.with(|log_limit| log_limit.allows(Instant::now())) {
-                tracing::warn!(record = %name, %reason, %message, left_out, "a record is refused and takes no part");
+                let what = match reported.is_refused {
+                    true => "a record is refused and takes no part",
+                    false => "not all of a record takes part",
+                };
+                tracing::warn!(record = %name, %reason, %message, left_out, "{what}");
             }
             self.access.env.events.warn(record.object_ref(&()), "Judge", &reason, &message);
         }
@@ -122,7 +126,8 @@ mod tests {
         let mut record: Value = serde_json::from_str(golden).unwrap();
         record["status"] = json!({"conditions": failed});
         let judge = |record: &Value| {
-            judged(serde_json::from_value(record.clone()).unwrap(), &api::antrea::Members::default())
+            let record = serde_json::from_value(record.clone()).unwrap();
+            judged(record, &api::antrea::Members::default(), &api::ranges::Bounds::default())
         };
         assert!(Part::<String, Report>::key(&judge(&record)).is_some());
         record["status"] = json!({"conditions": mended});

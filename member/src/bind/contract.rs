@@ -108,7 +108,7 @@ pub(crate) struct Contract {
     pub(crate) cluster_namespace: Arc<ClusterNamespace>,
     pub(crate) known: Shared<Known>,
     changed: watch::Sender<u64>,
-    /// The provider was restored from a backup: what is known of it is worth nothing, and watches hear nothing new.
+    /// The provider was restored from a backup: what is known of it is worth nothing.
     pub(crate) restored: CancellationToken,
     /// For writes, which watches must not hold up.
     client: Client,
@@ -119,7 +119,7 @@ pub(crate) struct Contract {
 impl Contract {
     /// Nothing is watched before [`watch`](Self::watch).
     pub(crate) fn new(env: &Env, target: Target, uid: String) -> Result<Self, kubeconfig::Error> {
-        let client = target.connect()?;
+        let client = env.hold.guard(target.connect()?);
         Ok(Self {
             env: env.clone(),
             cluster_namespace: Arc::new(ClusterNamespace { name: target.namespace.clone(), uid }),

@@ -1,8 +1,8 @@
 //! Shows the provider that we live, and keeps the credential up to date.
 //!
 //! Watches `ClusterBinding/cluster` and the Secret that it names. Writes the status of the ClusterBinding every two and a half minutes, and
-//! the Secret of our cluster where the provider's has another kubeconfig that can be used. Shows as well whether our watches still hear of
-//! what is written there: those of an API server that was restored from a backup hear nothing until it comes to the version they are at.
+//! the Secret of our cluster where the provider's has another kubeconfig that can be used. Shows as well whether what our watches
+//! know is still there: a provider that was restored from a backup may have come to the version they are at, so that they do not notice.
 
 mod beat;
 mod due;

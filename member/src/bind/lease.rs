@@ -16,6 +16,7 @@ use k8s_openapi::{
 };
 use kit::{
     boot::Env,
+    election::{Seen, Turn, Whose},
     write::{Error, Writer},
 };
 use kube::{Api, ResourceExt, core::ObjectMeta};
@@ -34,37 +35,6 @@ const EVERY: Duration = Duration::from_secs(2);
 /// A holder that did not renew it for so long stops.
 const GIVE_UP: Duration = Duration::from_secs(10);
 
-/// What to do about the Lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
-    Create,
-    /// It is ours, or nobody's.
-    Take,
-    /// Somebody else has it.
-    Wait,
-}
-
-/// What was last seen of the holder, and since when.
-#[derive(Default)]
-struct Seen(Option<((String, Option<Timestamp>), Instant)>);
-
-impl Seen {
-    fn turn(&mut self, lease: Option<&LeaseView>, us: &str, now: Instant) -> Turn {
-        let Some(lease) = lease else { return Turn::Create };
-        let Some(holder) = lease.holder().filter(|holder| *holder != us) else { return Turn::Take };
-        let said = (holder.to_owned(), lease.renew_time());
-        match &self.0 {
-            Some((before, since)) if *before == said => {
-                if now.saturating_duration_since(*since) > lease.stale() { Turn::Take } else { Turn::Wait }
-            }
-            _ => {
-                self.0 = Some((said, now));
-                Turn::Wait
-            }
-        }
-    }
-}
-
 /// What was last seen of both Leases.
 #[derive(Default)]
 struct Both {
@@ -76,7 +46,8 @@ impl Both {
     /// What to do about ours.
     fn turn(&mut self, leases: [Option<&LeaseView>; 2], us: &str, now: Instant) -> Turn {
         let [ours, elsewhere] = leases;
-        match (self.ours.turn(ours, us, now), self.elsewhere.turn(elsewhere, us, now)) {
+        let whose = |holder: &str| if holder == us { Whose::Ours } else { Whose::Anothers };
+        match (self.ours.turn(ours, whose, now), self.elsewhere.turn(elsewhere, whose, now)) {
             (_, Turn::Wait) => Turn::Wait,
             (turn, _) => turn,
         }
@@ -217,22 +188,6 @@ mod tests {
         let at = Timestamp::from_second(renewed).unwrap();
         let spec = json!({"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": MicroTime(at)});
         serde_json::from_value(json!({"metadata": {"name": NAME}, "spec": spec})).unwrap()
-    }
-
-    #[test]
-    fn a_lease_is_taken_when_nobody_renews_it_by_our_own_clock() {
-        let (mut seen, begun) = (Seen::default(), Instant::now());
-        let mut turn = |lease: Option<LeaseView>, after: u64| {
-            seen.turn(lease.as_ref(), "us", begun + Duration::from_secs(after))
-        };
-        assert_eq!(turn(None, 0), Turn::Create);
-        assert_eq!(turn(Some(lease("us", 1)), 0), Turn::Take);
-        assert_eq!(turn(Some(lease("", 1)), 0), Turn::Take);
-        assert_eq!(turn(Some(lease("go", 1)), 0), Turn::Wait, "however old it says that it is");
-        assert_eq!(turn(Some(lease("go", 1)), 15), Turn::Wait);
-        assert_eq!(turn(Some(lease("go", 2)), 16), Turn::Wait, "it lives");
-        assert_eq!(turn(Some(lease("go", 2)), 30), Turn::Wait);
-        assert_eq!(turn(Some(lease("go", 2)), 32), Turn::Take);
     }
 
     #[test]

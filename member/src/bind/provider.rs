@@ -76,6 +76,8 @@ pub(crate) async fn run(
                 return;
             }
             tell_restored(&env, &local, &secret);
+            // It may seem to be restored again and again, and must not be read without a pause.
+            before(&stop, tokio::time::sleep(ASK_AGAIN)).await;
         }
     };
     served.await;
@@ -272,7 +274,7 @@ async fn serve(
     loop {
         tokio::select! {
             () = &mut kept => break,
-            () = contract.restored.cancelled(), if !work.is_cancelled() => {
+            () = restored(&contract, &watches), if !work.is_cancelled() => {
                 link.send_replace(Link::Connecting);
                 work.cancel();
             }
@@ -284,6 +286,14 @@ async fn serve(
         ended.unwrap_or_else(resume);
     }
     tasks.shutdown().await;
+}
+
+/// Returns when a watch, or the heartbeat, has found that the provider was restored.
+async fn restored(contract: &Contract, watches: &Watches) {
+    tokio::select! {
+        () = contract.restored.cancelled() => {}
+        () = watches.restored() => {}
+    }
 }
 
 #[cfg(test)]

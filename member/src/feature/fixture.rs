@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::{antrea::Members, lease::Pace, membership::Wire};
-use kit::{boot::Env, events, holder::Holder, index::Shared, metrics::Metrics, serve::Readiness};
+use kit::{boot::Env, events, hold::Hold, holder::Holder, index::Shared, metrics::Metrics, serve::Readiness};
 use kube::{Client, Config};
 use presence::{heartbeat::Heartbeats, leases::Leases};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,7 @@ pub(crate) fn access() -> Access {
         client: client(),
         namespace: "freeport-system".into(),
         holder: Holder { cluster_uid: "uid".into(), instance: "pod".into() },
+        hold: Hold::sole(),
         pace: Pace::default(),
         metrics,
         events,

@@ -64,7 +64,7 @@ fn judge(noted: &Membership, crd: Option<&ObjectMeta>, namespace: Option<&Object
 
 #[cfg(test)]
 mod tests {
-    use api::membership::Wire;
+    use api::membership::{Via, Wire};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
@@ -78,6 +78,7 @@ mod tests {
             common_area: "clusterset-demo".into(),
             server: String::new(),
             secret: String::new(),
+            via: Via::default(),
             wire: Wire::Freeport,
         };
         let meta = |created: &str, going: bool| {

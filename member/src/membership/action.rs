@@ -1,6 +1,7 @@
 //! What has to be done about the membership of this cluster. Pure.
 
 use api::{
+    about,
     cluster_claim::{CLUSTER_SET, ID},
     condition::Verdict,
     membership::Membership,
@@ -13,7 +14,7 @@ use super::{
     note::{Note, Order},
     object::Set,
     state::MembershipState,
-    verdict::no,
+    verdict::{contradicted, no},
 };
 use crate::identity::Target;
 
@@ -75,10 +76,14 @@ fn joining(
         common_area: spec.namespace.clone().ok_or_else(|| missing("namespace"))?,
         server: leader.server.clone().ok_or_else(|| missing("leaders[0].server"))?,
         secret: leader.secret.clone().ok_or_else(|| missing("leaders[0].secret"))?,
+        via: set.via(),
         wire: noted.map(|noted| noted.wire).unwrap_or_default(),
     };
     if let Some(noted) = noted.filter(|noted| !is_same(noted, &note)) {
         return Err(identity_changed(noted));
+    }
+    if let Some(why) = state.contradiction(&note).filter(|_| noted.is_none()) {
+        return Err(contradicted(&why));
     }
     let mut target = state.noted_target(&note).ok_or_else(|| missing_secret(&note.secret))?;
     target.leader.clone_from(&leader.cluster_id);
@@ -86,7 +91,7 @@ fn joining(
     Ok((target, note))
 }
 
-/// The ID of this cluster: the ClusterSet says it in `spec`, and where it does not, a ClusterClaim.
+/// The ID of this cluster: the ClusterSet says it in `spec`, and where it does not, a ClusterClaim, or else a ClusterProperty.
 fn cluster_id(
     state: &MembershipState,
     set: &Set,
@@ -100,13 +105,20 @@ fn cluster_id(
     if !spec.is_empty() {
         return checked(spec, "spec.clusterID");
     }
-    let claimed = match (state.claimed_id(), noted) {
-        (Some(claimed), _) => claimed,
+    let said = state.claimed_id().map(|id| (id, format!("ClusterClaim {ID}")));
+    // Anybody may write one: of a member that is one already it says nothing, see `contradiction`.
+    let said = said.or_else(|| {
+        let id = state.says_itself(about::CLUSTER_ID).filter(|_| noted.is_none())?;
+        Some((id, format!("ClusterProperty {}", about::CLUSTER_ID)))
+    });
+    let (claimed, place) = match (said, noted) {
+        (Some(said), _) => said,
         // A claim that vanished changes nothing: the ID cannot change anyway.
         (None, Some(noted)) => return Ok(noted.cluster_id.clone()),
         (None, None) => {
             let message = format!(
-                "this cluster has no ID: set spec.clusterID, or create ClusterClaim {ID} in this Namespace"
+                "this cluster has no ID: set spec.clusterID, or create ClusterClaim {ID} in this Namespace, or ClusterProperty {}",
+                about::CLUSTER_ID
             );
             return Err(invalid(message));
         }
@@ -117,7 +129,7 @@ fn cluster_id(
         );
         return Err(invalid(message));
     }
-    checked(claimed, &format!("spec.clusterID is empty, and ClusterClaim {ID}"))
+    checked(claimed, &format!("spec.clusterID is empty, and {place}"))
 }
 
 /// Whether two notes are of one membership: server and Secret may change, the identity may not.

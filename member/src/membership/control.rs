@@ -1,7 +1,9 @@
 //! Carries out what [`action`](super::action) says, and reports on it.
 
+mod about;
 mod alone;
 mod noting;
+mod standby;
 
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use super::{
     action::Action,
     leave::Work,
     note::{Note, Order},
+    object::Set,
     running::{Alone, Leaving, Running},
     state::MembershipState,
     status::{
@@ -37,6 +40,8 @@ pub(super) struct Control {
     env: Env,
     features: Features,
     home: Home,
+    /// What a token for the leader is asked to count.
+    token_life: Duration,
     state: Shared<MembershipState>,
     writer: Writer,
     running: Option<Running>,
@@ -44,26 +49,43 @@ pub(super) struct Control {
     leaving: Option<Leaving>,
     /// The target of the last session: used for leaving when ClusterSet and Secret are deleted together.
     last: Option<Target>,
+    /// Our place among the members, as that session knew it.
+    place: Shared<Option<usize>>,
 }
 
 impl Control {
     /// `writer` writes the status of ClusterSets.
     pub(super) fn new(
-        env: Env,
-        features: Features,
-        home: Home,
+        (env, features, home): (Env, Features, Home),
+        token_life: Duration,
         state: Shared<MembershipState>,
         writer: Writer,
     ) -> Self {
-        Self { env, features, home, state, writer, running: None, alone: None, leaving: None, last: None }
+        Self {
+            env,
+            features,
+            home,
+            token_life,
+            state,
+            writer,
+            running: None,
+            alone: None,
+            leaving: None,
+            last: None,
+            place: Shared::default(),
+        }
     }
 
     /// Carries out what has to be done, notes the membership and writes the status of all ClusterSets; whether nothing has to be
     /// tried again.
     pub(super) async fn act(&mut self) -> bool {
+        if !self.env.hold.is_active() {
+            self.stand_by().await;
+            return true;
+        }
         let (reports, is_done) = self.carry_out().await;
         self.run_alone().await;
-        let is_noted = self.note_begun().await;
+        let is_noted = self.note_begun().await && self.say_properties().await;
         let is_written = write_all(&self.env, &self.state, &self.writer, &reports).await;
         is_done && is_noted && is_written
     }
@@ -94,7 +116,7 @@ impl Control {
             () = leaving => false,
         };
         if ended {
-            self.last = self.running.take().map(|running| running.target);
+            self.last = self.running.take().map(|running| running.target());
             tokio::time::sleep(RESTART).await;
         }
     }
@@ -136,7 +158,7 @@ impl Control {
             }
             Action::Connect { target, note } => {
                 let set = note.cluster_set.clone();
-                let report = self.connect(target, note).await.unwrap_or_else(Report::from);
+                let report = self.connect(&target, note).await.unwrap_or_else(Report::from);
                 (own(set, report), true)
             }
             Action::Leave { noted, order } => {
@@ -183,26 +205,42 @@ impl Control {
     }
 
     /// Makes sure that a session with the leader of `target` runs; what to report about it.
-    async fn connect(&mut self, target: Target, note: Membership) -> Result<Report, Verdict> {
-        if self.running.as_ref().is_some_and(|running| running.target != target) {
+    async fn connect(&mut self, target: &Target, note: Membership) -> Result<Report, Verdict> {
+        if self.running.as_ref().is_some_and(|running| !running.goes_on_as(target)) {
             self.end_session().await;
         }
+        let lets_go = self.state.with(|state| state.chosen().and_then(Set::lets_go));
         let running = match &mut self.running {
             Some(running) => running,
             None => {
-                let leader = target.client().map_err(|error| verdict::no_client(&error, &target))?;
+                let connection = target.connect().map_err(|error| verdict::no_client(&error, target))?;
                 self.end_alone().await;
-                self.running.insert(Running::start(&self.env, &self.features, &self.home, target, leader))
+                let with = (&self.env, &self.features, &self.home, self.token_life);
+                // Who does not begin anew with all others waits for nobody.
+                if !self.last.as_ref().is_some_and(|last| last.is_of_all(target)) {
+                    self.place = Shared::default();
+                }
+                let place = self.place.clone();
+                self.running.insert(Running::start(with, target, connection, place, lets_go.clone()))
             }
         };
-        let SessionState { health, wire, mut members, shortfalls } = running.state();
+        running.let_go(lets_go);
+        let SessionState { health, wire, mut members, shortfalls, renewal } = running.state();
         if matches!(health, Health::Connected { .. } | Health::Blind(_)) {
             self.state.with(|state| state.begun = Some(Membership { wire, ..note }));
         }
-        members.remove(&running.target.us.cluster);
+        members.remove(&target.us.cluster);
         let is_connected = matches!(health, Health::Connected { .. });
         let complete = shortfalls.filter(|_| is_connected).map(|shortfalls| verdict::complete(&shortfalls));
-        Ok(Report { verdict: verdict::of(&health, &running.target), complete, members })
+        // Also where nothing else is known: a token that ended may be why.
+        let credential = renewal.and_then(|renewal| verdict::credential(&renewal, wire));
+        let verdict = verdict::of(&health, target);
+        let why = self.state.with(|state| state.noted().and_then(|noted| state.contradiction(&noted)));
+        let verdict = match why {
+            Some(why) if verdict::is_well(&verdict) => verdict::contradicts(&why),
+            _ => verdict,
+        };
+        Ok(Report { verdict, complete, credential, members })
     }
 
     /// Makes sure that the noted membership is being left, and deletes the note when that is done; whether nothing has to be tried

@@ -1,6 +1,6 @@
 //! What tests start with.
 
-use api::membership::{Membership, Wire};
+use api::membership::{Membership, Via, Wire};
 use kit::objects::Change;
 use serde_json::{Value, json};
 
@@ -33,6 +33,7 @@ pub(super) fn noted() -> Membership {
         common_area: "clusterset-demo".into(),
         server: "https://10.0.0.1:6443".into(),
         secret: "freeport-leader-token".into(),
+        via: Via::default(),
         wire: Wire::Freeport,
     }
 }

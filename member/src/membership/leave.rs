@@ -1,9 +1,10 @@
 //! Leaves a ClusterSet: has every feature withdraw what it wrote at the leader, deletes announce and Lease there, then has every
-//! feature remove what it imported and clear the status that it wrote in this cluster. Safe to run twice: each step looks at what is
+//! feature remove what it imported and clear the status that it wrote in this cluster, and deletes our ClusterProperties. Safe to run twice: each step looks at what is
 //! left, and as long as the note exists leaving goes on after a restart.
 //!
 //! Announce and Lease are deleted, and records withdrawn, only while our Lease shows that the cluster ID is ours.
 
+mod about;
 mod withdraw;
 
 use api::membership::Membership;
@@ -75,9 +76,11 @@ impl Leaving {
         let (mut failures, mut removed) = (0, false);
         loop {
             let done = match target.client() {
-                Ok(client) => withdraw(&self.env, &self.features, &self.home, target, client)
-                    .await
-                    .map_err(|failure| failure.to_string()),
+                Ok(client) => {
+                    let client = self.env.hold.guard(client);
+                    let withdrawn = withdraw(&self.env, &self.features, &self.home, target, client).await;
+                    withdrawn.map_err(|failure| failure.to_string())
+                }
                 Err(error) => Err(verdict::no_client(&error, target).message),
             };
             let Err(error) = done else { return };
@@ -103,13 +106,13 @@ impl Leaving {
         }
     }
 
-    /// Removes all imports, then the status of exports.
+    /// Removes all imports, then the status of exports, and last what says that this cluster is a member.
     async fn clean_up(&self) -> Result<(), Error> {
         self.remove_imports().await?;
         for feature in self.features.iter() {
             feature.clear_status(&self.env).await?;
         }
-        Ok(())
+        about::remove(&self.env).await
     }
 
     async fn remove_imports(&self) -> Result<(), Error> {
@@ -149,7 +152,7 @@ mod tests {
     #[tokio::test]
     async fn leaving_waits_until_every_feature_has_removed_its_imports() {
         let nothing = leaving([].into());
-        assert!(nothing.clean_up().await.is_ok());
+        assert!(nothing.remove_imports().await.is_ok());
         let error = leaving(features()).clean_up().await.unwrap_err();
         assert!(matches!(error, Error::Unreachable(_)), "the API server does not answer: {error}");
     }

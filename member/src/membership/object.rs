@@ -3,14 +3,17 @@
 use std::{collections::BTreeMap, fmt};
 
 use api::{
+    about::{ClusterProperty, ClusterPropertySpec},
     cluster_claim::ClusterClaim,
     cluster_set::{ClusterSet, ClusterSetSpec, ClusterSetStatus, READY},
     condition::AntreaCondition,
-    view::{Lenient, decodable, lean},
+    label,
+    membership::Via,
+    view::{Lenient, annotated, decodable, lean},
 };
 use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::{Resource, api::ObjectMeta};
-use serde::Deserialize;
+use kube::{Resource, ResourceExt, api::ObjectMeta};
+use serde::{Deserialize, Serialize};
 
 /// Reason of the condition of a ClusterSet that this cluster has left.
 pub(super) const LEFT: &str = "Left";
@@ -19,7 +22,7 @@ pub(super) const LEFT: &str = "Left";
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = ClusterSet)]
 pub(super) struct Set {
-    #[serde(deserialize_with = "lean")]
+    #[serde(deserialize_with = "annotated")]
     pub(super) metadata: ObjectMeta,
     #[serde(default = "no_spec")]
     pub(super) spec: Lenient<ClusterSetSpec>,
@@ -35,6 +38,17 @@ impl Set {
     /// When it was created, as the API server writes it.
     pub(super) fn created(&self) -> String {
         self.metadata.creation_timestamp.as_ref().map(|at| at.0.to_string()).unwrap_or_default()
+    }
+
+    /// How its leader is reached, as its annotations say.
+    pub(super) fn via(&self) -> Via {
+        let says = |key| self.annotations().get(key).filter(|value| !value.is_empty()).cloned();
+        Via { proxy: says(label::PROXY_URL), server_name: says(label::TLS_SERVER_NAME) }
+    }
+
+    /// What it says of imports that are to go: see [`label::LET_GO`].
+    pub(super) fn lets_go(&self) -> Option<String> {
+        self.metadata.annotations.as_ref()?.get(label::LET_GO).cloned()
     }
 
     /// Whether nobody has deleted it.
@@ -82,6 +96,37 @@ impl Claim {
     }
 }
 
+/// A ClusterProperty as we own it.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = ClusterProperty)]
+pub(super) struct Property {
+    #[serde(deserialize_with = "lean")]
+    pub(super) metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Lenient<Option<ClusterPropertySpec>>,
+}
+
+impl Property {
+    pub(super) fn of(name: &str, value: &str) -> Self {
+        let metadata = ObjectMeta {
+            name: Some(name.into()),
+            labels: Some([(label::MANAGED_BY.to_owned(), label::FREEPORT.to_owned())].into()),
+            ..ObjectMeta::default()
+        };
+        Self { metadata, spec: Lenient(Ok(Some(ClusterPropertySpec { value: value.into() }))) }
+    }
+
+    /// What it says; nothing where that does not decode.
+    pub(super) fn value(&self) -> &str {
+        self.spec.0.as_ref().ok().and_then(Option::as_ref).map(|spec| spec.value.as_str()).unwrap_or_default()
+    }
+
+    /// Whether we made it, and nobody took it over.
+    pub(super) fn is_ours(&self) -> bool {
+        self.labels().get(label::MANAGED_BY).is_some_and(|value| value == label::FREEPORT)
+    }
+}
+
 /// A Secret.
 #[derive(Resource, Clone, Deserialize)]
 #[resource(inherit = Secret)]
@@ -106,13 +151,16 @@ mod tests {
     use super::*;
     use crate::membership::note::Note;
 
-    const FIELDS: &[&str] = &["clusterID", "leaders", "conditions", "lastTransitionTime", "token"];
+    const FIELDS: &[&str] = &["value", "clusterID", "leaders", "conditions", "lastTransitionTime", "token"];
 
     proptest! {
         #[test]
         fn a1_no_object_stops_a_list(odd in odd::anything(FIELDS)) {
             odd::everywhere::<Set>(&odd).unwrap();
             odd::everywhere::<Claim>(&odd).unwrap();
+            for property in odd::everywhere::<Property>(&odd).unwrap() {
+                let _ = property.value();
+            }
             odd::everywhere::<Credential>(&odd).unwrap();
             odd::everywhere::<Note>(&odd).unwrap();
         }

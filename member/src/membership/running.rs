@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::membership::Membership;
 use futures::future::join_all;
-use kit::boot::Env;
+use kit::{boot::Env, client::Credential, index::Shared};
 use kube::Client;
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -17,23 +17,33 @@ use crate::{
     feature::{Features, Local},
     home::Home,
     identity::{Identity, Target},
-    session::{Session, SessionState},
+    session::{Kept, Session, SessionState},
 };
 
 /// Time for running writes when a session is to end.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A session, and the target it was started for.
+/// A session, and the target that it has.
 pub(super) struct Running {
-    pub(super) target: Target,
+    target: watch::Sender<Target>,
+    /// That of its client.
+    credential: Credential,
     stop: CancellationToken,
     task: JoinSet<()>,
     state: watch::Receiver<SessionState>,
     noted: watch::Sender<bool>,
+    lets_go: watch::Sender<Option<String>>,
 }
 
 impl Running {
-    pub(super) fn start(env: &Env, features: &Features, home: &Home, target: Target, leader: Client) -> Self {
+    /// `place`: ours among the members, as far as it is known. `lets_go`: what the ClusterSet says now of what is to go.
+    pub(super) fn start(
+        (env, features, home, token_life): (&Env, &Features, &Home, Duration),
+        target: &Target,
+        (leader, credential): (Client, Credential),
+        place: Shared<Option<usize>>,
+        lets_go: Option<String>,
+    ) -> Self {
         tracing::info!(
             cluster = target.us.cluster,
             cluster_set = target.cluster_set,
@@ -42,19 +52,53 @@ impl Running {
         let stop = env.stop.child_token();
         let (sender, state) = watch::channel(SessionState::default());
         let (noted, is_noted) = watch::channel(false);
+        let (lets_go, says_what_goes) = watch::channel(lets_go);
+        let (current, is_current) = watch::channel(target.clone());
         let session = Session {
             env: env.clone(),
             features: features.clone(),
             home: home.clone(),
             target: target.clone(),
-            leader,
+            credential: Kept { target: is_current, token_life },
+            leader: env.hold.guard(leader),
+            place,
             state: sender,
             noted: is_noted,
+            lets_go: says_what_goes,
             stop: stop.clone(),
         };
         let mut task = JoinSet::new();
         task.spawn(session.run());
-        Self { target, stop, task, state, noted }
+        Self { target: current, credential, stop, task, state, noted, lets_go }
+    }
+
+    /// What it has, with the credential of now.
+    pub(super) fn target(&self) -> Target {
+        self.target.borrow().clone()
+    }
+
+    /// Whether it goes on with this target. Then it has its credential from now on.
+    pub(super) fn goes_on_as(&self, target: &Target) -> bool {
+        let (is_same, goes_on) = {
+            let had = self.target.borrow();
+            (*had == *target, had.goes_on_as(target))
+        };
+        if is_same || !goes_on || self.credential.replace(target.secret_data()).is_err() {
+            return is_same;
+        }
+        self.target.send_replace(target.clone());
+        true
+    }
+
+    /// Takes in what the ClusterSet says of what is to go. That something is said no more lets nothing go.
+    pub(super) fn let_go(&self, said: Option<String>) {
+        self.lets_go.send_if_modified(|before| {
+            let is_news = said.is_some() && *before != said;
+            if is_news {
+                *before = said;
+            }
+            is_news
+        });
     }
 
     /// The membership is noted: whatever the session writes at the leader can be withdrawn.
@@ -91,7 +135,7 @@ impl Running {
         if let Ok(Some(Err(error))) = tokio::time::timeout(GRACE, self.task.join_next()).await {
             kit::drive::resume(error);
         }
-        self.target
+        self.target()
     }
 }
 

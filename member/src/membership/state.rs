@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use super::{
     absence::Absence,
     note::Note,
-    object::{Claim, Credential, Set},
+    object::{Claim, Credential, Property, Set},
 };
 use crate::identity::Target;
 
@@ -20,6 +20,8 @@ pub(super) struct MembershipState {
     pub(super) cluster_sets: Objects<Set>,
     pub(super) secrets: Objects<Credential>,
     pub(super) claims: Objects<Claim>,
+    /// What this cluster says about itself, whoever wrote it.
+    pub(super) properties: Objects<Property>,
     /// Our note: one, or none.
     pub(super) notes: Objects<Note>,
     /// The membership to be noted: a session is present at the leader, and the note is perhaps not written yet.

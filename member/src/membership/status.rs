@@ -5,7 +5,10 @@ pub(super) mod write;
 use std::collections::BTreeMap;
 
 use api::{
-    cluster_set::{ClusterSetStatus, ClusterStatus, EXPORTS_DECLARED, IMPORTS_COMPLETE, IS_LEADER, READY},
+    cluster_set::{
+        CREDENTIAL_RENEWED, ClusterSetStatus, ClusterStatus, EXPORTS_DECLARED, IMPORTS_COMPLETE, IS_LEADER,
+        READY,
+    },
     condition::{AntreaCondition, Status, Verdict},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -23,13 +26,15 @@ pub(super) struct Report {
     pub(super) verdict: Verdict,
     /// About what is imported and exported here, if that is known.
     pub(super) complete: Option<Vec<verdict::Complete>>,
+    /// About the token for the leader, if that is known.
+    pub(super) credential: Option<verdict::Complete>,
     /// About the other members, by cluster ID: known only while the leader answers.
     pub(super) members: BTreeMap<String, Standing>,
 }
 
 impl From<Verdict> for Report {
     fn from(verdict: Verdict) -> Self {
-        Self { verdict, complete: None, members: BTreeMap::new() }
+        Self { verdict, complete: None, credential: None, members: BTreeMap::new() }
     }
 }
 
@@ -62,20 +67,22 @@ pub(super) fn desired(set: &Set, report: &Report, now: &Time) -> ClusterSetStatu
         entry.conditions.iter().any(is_ready)
     };
     let ready_here = AntreaCondition::of(&report.verdict, &have.conditions, now);
-    let complete: Vec<_> = match &report.complete {
-        Some(all) => all.iter().map(|one| AntreaCondition::of(&one.verdict, &have.conditions, now)).collect(),
-        None if report.verdict.reason == LEFT => vec![],
-        // What was said stands while nothing is known of it.
-        None => {
-            let said =
-                [IMPORTS_COMPLETE, EXPORTS_DECLARED].into_iter().filter_map(|type_| set.condition(type_));
-            said.cloned().collect()
-        }
+    // What was said stands while nothing is known of it.
+    let stands = |types: &[&str]| match report.verdict.reason == LEFT {
+        true => vec![],
+        false => types.iter().filter_map(|type_| set.condition(type_).cloned()).collect(),
     };
+    let of = |one: &verdict::Complete| AntreaCondition::of(&one.verdict, &have.conditions, now);
+    let complete: Vec<_> = match &report.complete {
+        Some(all) => all.iter().map(of).collect(),
+        None => stands(&[IMPORTS_COMPLETE, EXPORTS_DECLARED]),
+    };
+    let credential = report.credential.as_ref();
+    let credential = credential.map_or_else(|| stands(&[CREDENTIAL_RENEWED]), |one| vec![of(one)]);
     ClusterSetStatus {
         total_clusters: i32::try_from(clusters.len()).ok(),
         ready_clusters: i32::try_from(clusters.iter().filter(ready).count()).ok(),
-        conditions: [ready_here].into_iter().chain(complete).collect(),
+        conditions: [ready_here].into_iter().chain(complete).chain(credential).collect(),
         cluster_statuses: clusters,
         observed_generation: set.metadata.generation,
     }
@@ -119,7 +126,7 @@ mod tests {
     use crate::{
         feature::{About, Shortfall},
         membership::fixture::{state, target},
-        session::Health,
+        session::{Health, Renewal},
     };
 
     const CONNECTED: Health = Health::Connected {
@@ -162,10 +169,27 @@ mod tests {
         assert_eq!((set.reason(), imports(&set)), (Some(LEFT), None));
     }
 
+    #[test]
+    fn what_was_said_of_the_token_stands_until_something_else_is_known_of_it() {
+        let state = state(|_| {});
+        let mut set = state.chosen().unwrap().clone();
+        let until = "2026-11-03T00:00:00Z".parse().unwrap();
+        let mut connected = report(&CONNECTED, &[]);
+        connected.credential = verdict::credential(&Renewal::Renewed { until }, Wire::Freeport);
+        set.status.0 = Ok(desired(&set, &connected, &now()));
+        let said = |set: &Set| set.condition(CREDENTIAL_RENEWED)?.reason.clone();
+        assert_eq!(said(&set).as_deref(), Some("Renewed"));
+        let lost = report(&Health::Lost { failure: Failure::Unauthorized }, &[]);
+        set.status.0 = Ok(desired(&set, &lost, &now()));
+        assert_eq!(said(&set).as_deref(), Some("Renewed"));
+        set.status.0 = Ok(desired(&set, &verdict::left().into(), &now()));
+        assert_eq!(said(&set), None);
+    }
+
     fn report(health: &Health, members: &[(&str, Standing)]) -> Report {
         let members = members.iter().map(|(id, standing)| ((*id).to_owned(), standing.clone())).collect();
         let complete = matches!(health, Health::Connected { .. }).then(|| verdict::complete(&[]));
-        Report { verdict: verdict::of(health, &target()), complete, members }
+        Report { verdict: verdict::of(health, &target()), complete, credential: None, members }
     }
 
     #[test]

@@ -2,18 +2,23 @@
 
 mod blind;
 mod complete;
+mod credential;
 mod lost;
 
 use api::{
     cluster_set::READY,
     condition::{Status, Verdict},
+    label,
     membership::Wire,
     name,
 };
 use kit::client;
 use presence::wire;
 
-pub(super) use self::complete::{Complete, complete};
+pub(super) use self::{
+    complete::{Complete, complete},
+    credential::credential,
+};
 use super::object::LEFT;
 use crate::{identity::Target, session::Health};
 
@@ -24,6 +29,8 @@ const CLOCK_SKEW: &str = "ClockSkew";
 const LEADER_SILENT: &str = "LeaderSilent";
 const CRD_OUTDATED: &str = "CRDOutdated";
 const WIRE_VERSION_DIFFERS: &str = "WireVersionDiffers";
+/// Reason of the condition while a ClusterProperty of somebody else says something else about this cluster.
+const CONTRADICTED: &str = "ClusterPropertyConflict";
 /// Reason of the condition while another cluster uses the ID of this one, whichever of the two was first.
 const DUPLICATE: &str = "DuplicateClusterID";
 
@@ -68,6 +75,10 @@ pub(super) fn no_client(error: &client::Error, target: &Target) -> Verdict {
     let secret = &target.secret;
     match error {
         client::Error::Server(_) => no("InvalidSpec", format!("spec.leaders[0].server: {error}")),
+        client::Error::Proxy => no("InvalidSpec", format!("annotation {}: {error}", label::PROXY_URL)),
+        client::Error::ServerName(_) => {
+            no("InvalidSpec", format!("annotation {}: {error}", label::TLS_SERVER_NAME))
+        }
         client::Error::Missing(_) | client::Error::Malformed(..) => {
             no("InvalidSecret", format!("Secret {secret}: {error}. Run freeport join again to get a new one"))
         }
@@ -103,6 +114,21 @@ pub(super) fn of(health: &Health, target: &Target) -> Verdict {
     }
 }
 
+/// A cluster that says something else about itself does not become a member.
+pub(super) fn contradicted(why: &str) -> Verdict {
+    no(CONTRADICTED, format!("this cluster does not join: {why}"))
+}
+
+/// One that is a member goes on.
+pub(super) fn contradicts(why: &str) -> Verdict {
+    Verdict::new(READY, Status::True, CONTRADICTED, format!("exports and imports work, but {why}"))
+}
+
+/// Whether all is well.
+pub(super) fn is_well(verdict: &Verdict) -> bool {
+    verdict.status == Status::True && !is_problem(verdict)
+}
+
 /// Whether the leader has not answered yet.
 pub(super) fn is_connecting(verdict: &Verdict) -> bool {
     verdict.reason == CONNECTING
@@ -111,7 +137,7 @@ pub(super) fn is_connecting(verdict: &Verdict) -> bool {
 /// Whether somebody has to act.
 pub(super) fn is_problem(verdict: &Verdict) -> bool {
     verdict.status == Status::False
-        || [CLOCK_SKEW, LEADER_SILENT, CRD_OUTDATED, DUPLICATE, WIRE_VERSION_DIFFERS]
+        || [CLOCK_SKEW, LEADER_SILENT, CRD_OUTDATED, DUPLICATE, WIRE_VERSION_DIFFERS, CONTRADICTED]
             .contains(&verdict.reason.as_str())
 }
 

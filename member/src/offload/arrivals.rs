@@ -103,8 +103,11 @@ impl World {
     /// The object has this content now.
     fn is(&mut self, number: usize, content: usize) -> Told {
         self.version += 1;
-        let before = self.there.get(&number).map(|before| before["metadata"]["uid"].clone());
         let mut object = (OBJECTS[number].content)(content);
+        // One that is being deleted is not kept: it went, and was made again.
+        let is_going = |object: &Value| object["metadata"].get("deletionTimestamp").is_some();
+        let before = self.there.get(&number).filter(|before| is_going(&object) || !is_going(before));
+        let before = before.map(|before| before["metadata"]["uid"].clone());
         object["metadata"]["uid"] = before.unwrap_or_else(|| format!("u{}", self.version).into());
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         self.there.insert(number, object.clone());

@@ -27,7 +27,7 @@ use kube::ResourceExt;
 use presence::{leases::Leases, standing::Standing};
 use tokio::sync::watch;
 
-use self::writing::Writing;
+use self::{standing::ByLease, writing::Writing};
 pub(crate) use self::{standing::WITHOUT_LEASE, withdrawing::is_overdue};
 use super::{
     index::{ClusterEntry, MAP, NAMESPACE, NamespaceEntry, SHADOW, STATUS, ShadowEntry},
@@ -66,8 +66,8 @@ pub(crate) struct Knowledge {
     system: String,
     /// None without a session.
     leases: Option<Shared<Leases>>,
-    /// How it stood with each cluster when any Lease was last heard.
-    standings: Shared<BTreeMap<String, Standing>>,
+    /// How it stood with each cluster by its Lease when any was last heard.
+    standings: Shared<BTreeMap<String, ByLease>>,
     /// When one of our maps, or its host, said something else last.
     moved: Shared<Option<Instant>>,
     /// Namespaces of whose twins something else was said, by host, until their Pods are looked at again.

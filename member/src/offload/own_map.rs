@@ -194,9 +194,18 @@ mod tests {
     use crate::offload::arrivals::{Known, Looks, events, seen};
 
     fn look(known: &Known, cluster: &str) -> BTreeMap<String, Option<Changes>> {
-        let entry = known.all.clusters.get(&cluster.to_owned());
-        let changes =
-            entry.and_then(|entry| desired(&known.all, &all_asking(&known.all), (cluster, &entry), false));
+        let (entry, asking) = (known.all.clusters.get(&cluster.to_owned()), all_asking(&known.all));
+        let changes = entry.and_then(|entry| {
+            let mut changes = desired(&known.all, &asking, (cluster, &entry), false)?;
+            // A key that only stays is put back with a map that vanished. It asks for none: one that was made before it was known stays
+            // as it is.
+            if entry.wanted().is_none() {
+                let is_wanted =
+                    |name: &String| asking.iter().any(|it| it.namespace == *name && it.is_wanted(&entry));
+                changes.keys.retain(|name, _| is_wanted(name));
+            }
+            Some(changes)
+        });
         [(cluster.to_owned(), changes)].into()
     }
 

@@ -9,7 +9,6 @@
 pub(super) mod exchange;
 mod index;
 mod plan;
-mod ranges;
 mod status;
 mod twin;
 pub(super) mod view;

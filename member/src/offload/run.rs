@@ -109,6 +109,11 @@ impl Run for OffloadingRun {
         &self.none
     }
 
+    fn take_turns(&self, place: Option<usize>) {
+        self.area.take_turns(place);
+        self.exchanges.take_turns(place);
+    }
+
     fn restored(&self) -> BoxFuture<'_, ()> {
         async move {
             tokio::select! {

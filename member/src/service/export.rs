@@ -153,7 +153,9 @@ impl Exporting {
         let known = self.knowledge.known(&service);
         let has_vanished = known.as_ref().is_some_and(|known| has_vanished(&known.entry));
         self.knowledge.irregular.with(|all| note(&mut all.vanished, &service, has_vanished));
-        let Some(known) = known else { return Ok(Outcome::Done) };
+        let Some(known) = known.filter(|known| known.entry.unread().is_none()) else {
+            return Ok(Outcome::Done);
+        };
         if known.entry.unexported.is_none() && self.find_out_why_gone(&known).await? {
             return Ok(Outcome::Requeue(Duration::ZERO));
         }

@@ -6,18 +6,25 @@
 mod address;
 mod apply;
 mod continuity;
+mod demote;
 mod doubt;
 mod endpoints;
+mod mark;
 mod metadata;
 mod object;
 mod own;
 mod place;
 mod plan;
+mod reachable;
 mod room;
 mod slice;
 mod verdict;
+mod withdrawals;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
 
 use api::{ServiceName, antrea::Members, name};
 use kit::{
@@ -33,10 +40,13 @@ use presence::vouch::Vouching;
 use self::{
     continuity::Writers,
     plan::{Plan, desired},
+    withdrawals::{SECOND_LOOK, Said},
 };
 pub(crate) use self::{
+    mark::demoted_since,
     own::OwnEndpoints,
     room::{NO_NAMESPACE, Need, Room, TOO_MANY},
+    withdrawals::Withdrawals,
 };
 use super::{
     index::{IMPORT, entry::ServiceEntry, known::Known},
@@ -56,6 +66,8 @@ pub(crate) struct Importing {
     pub(crate) vouching: Vouching<ServiceName>,
     /// Which imports there is room for.
     pub(crate) room: Shared<Room>,
+    /// What the leader takes back.
+    pub(crate) withdrawals: Shared<Withdrawals>,
     /// Members that run Antrea's controllers.
     pub(crate) antrea: Members,
     /// Reads from the Common Area.
@@ -72,17 +84,28 @@ impl Importing {
     /// Brings what is here of one import up to date.
     pub(crate) async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
         let known = self.knowledge.known(&service);
+        if known.as_ref().is_some_and(|known| known.entry.unread().is_some()) {
+            return Ok(Outcome::Done);
+        }
         let may_be_here = self.may_be_here(&service, known.as_ref().map_or(Need::Nothing, Need::of));
         let Some(known) = known.filter(|known| may_be_here && known.namespace.active) else {
             self.vouching.keep(&service, &BTreeSet::new());
-            self.knowledge.irregular.with(|all| note(&mut all.not_ours, &service, false));
+            self.note_irregular(&service, false, BTreeMap::new());
+            self.withdrawals.with(|all| {
+                all.stays(&service);
+                self.metrics.imports_withheld(all.withheld().len());
+            });
             return Ok(Outcome::Done);
         };
-        let writers = self.writers(&known);
-        let plan = desired(&known, &writers);
+        let mut writers = self.writers(&known);
+        let plan = match self.plan(&known, &mut writers).await {
+            Ok(plan) => plan,
+            Err(wait) => return Ok(Outcome::Requeue(wait)),
+        };
         let not_ours = matches!(plan, Plan::Import(_)) && known.entry.is_anothers();
-        self.knowledge.irregular.with(|all| note(&mut all.not_ours, &service, not_ours));
+        self.note_irregular(&service, not_ours, plan.left_out());
         let doubts = plan.doubts().to_vec();
+        let again = self.withdrawals.with(|all| all.asks_again(&service, Instant::now()));
         let done = match plan {
             Plan::Nothing | Plan::Hold(_) => Ok(Outcome::Done),
             Plan::Remove => self.remove(&known.entry).await.map(|()| {
@@ -96,15 +119,90 @@ impl Importing {
         let settled = self.settle(&known, &writers, &doubts).await;
         let done = done.and_then(|done| match settled? {
             true => Ok(Outcome::Requeue(Duration::ZERO)),
-            false => Ok(done),
+            false => Ok(match (done, again) {
+                (Outcome::Requeue(wait), Some(again)) => Outcome::Requeue(wait.min(again)),
+                (done, again) => again.map_or(done, Outcome::Requeue),
+            }),
         });
         self.knowledge.outcome(&service.namespace, done)
     }
 
-    /// Looks at all imports before the first is made: there may be room for some of them only.
+    /// Takes in about what of the Service somebody has to decide: whether the ServiceImport is somebody else's, and how many addresses of
+    /// clusters are left out.
+    fn note_irregular(&self, service: &ServiceName, not_ours: bool, left_out: BTreeMap<String, usize>) {
+        self.knowledge.irregular.with(|all| {
+            note(&mut all.not_ours, service, not_ours);
+            if all.leave_out(service, left_out) {
+                self.metrics.endpoints_left_out(all.left_out());
+            }
+        });
+    }
+
+    /// What has to be here; or after which time that is to be found out.
+    async fn plan(&self, known: &Known, writers: &mut Writers) -> Result<Plan, Duration> {
+        let (service, entry) = (&known.service, &known.entry);
+        let names_somebody = !known.exporters().is_empty();
+        writers.withheld = self.withdrawals.with(|all| all.note(service)).filter(|_| !names_somebody);
+        let plan = desired(known, writers);
+        let is_said = entry.leader_import.is_some() || entry.taken_back;
+        let is_let_go = !names_somebody && self.withdrawals.with(|all| all.lets_go(service));
+        let goes_by_the_leader = is_let_go || writers.withheld.is_some() || plan == Plan::Remove && is_said;
+        if goes_by_the_leader && entry.is_imported() {
+            return self.taken_back(known, writers, plan).await;
+        }
+        self.withdrawals.with(|all| {
+            match plan {
+                Plan::Nothing | Plan::Remove => all.goes(service),
+                _ if names_somebody => all.stays(service),
+                // While there is no import of the leader, its word stands.
+                _ => all.is_in_doubt(service),
+            }
+            self.metrics.imports_withheld(all.withheld().len());
+        });
+        Ok(plan)
+    }
+
+    /// What has to be here of what nobody exports by the leader's word. Where that is much at once, only what members have taken back goes;
+    /// nothing is done while they are to be asked once more.
+    async fn taken_back(&self, known: &Known, writers: &Writers, plan: Plan) -> Result<Plan, Duration> {
+        let (service, here) = (&known.service, self.room.with(|room| room.taken()));
+        let may_go = self.withdrawals.with(|all| all.may_go(service, here, Instant::now()));
+        let goes = may_go || self.have_said(known, writers).await == Said::Yes;
+        let (stays, wait) = self.withdrawals.with(|all| {
+            let now = Instant::now();
+            let stays = !goes && all.withhold(service, now);
+            if goes {
+                all.goes(service);
+            }
+            self.metrics.imports_withheld(all.withheld().len());
+            (stays, all.asks_again(service, now))
+        });
+        match () {
+            () if goes => Ok(Plan::Remove),
+            () if writers.withheld.is_some() => Ok(plan),
+            () if stays => {
+                // From now on, and after a restart, it is as one that was never compared.
+                self.knowledge.services.note(service, |entry| {
+                    (entry.accepted, entry.taken_back) = (None, false);
+                });
+                Err(Duration::ZERO)
+            }
+            () => Err(wait.unwrap_or(SECOND_LOOK)),
+        }
+    }
+
+    /// Looks at all imports before the first is made: there may be room for some of them only. What stays against the leader's word stays
+    /// so.
     pub(crate) fn begin(&self) {
         let known = self.knowledge.services.keys().into_iter().filter_map(|key| self.knowledge.known(&key));
-        let needs: Vec<_> = known.map(|known| (known.service.clone(), Need::of(&known))).collect();
+        let needs = known.map(|known| {
+            let noted = continuity::withheld(&known.entry).filter(|_| known.exporters().is_empty());
+            if let Some(noted) = noted.filter(|_| !known.antrea_leads()) {
+                self.withdrawals.with(|all| all.goes_on(&known.service, noted));
+            }
+            (known.service.clone(), Need::of(&known))
+        });
+        let needs: Vec<_> = needs.collect();
         self.room.with(|room| room.begin(needs));
     }
 
@@ -129,6 +227,7 @@ impl Importing {
         Writers {
             leader_uid: self.vouching.uid(&known.service, name::LEADER_LEASE),
             restored: self.vouching.is_restored(),
+            withheld: None,
             outdated: leases.filter(|lease| !self.vouching.is_current(&known.service, lease)).collect(),
         }
     }

@@ -5,9 +5,11 @@ pub(crate) mod cluster;
 pub(crate) mod endpoints;
 pub(crate) mod entry;
 pub(crate) mod known;
-mod packed;
+pub(crate) mod limits;
+pub(crate) mod links;
 mod parts;
 pub(crate) mod peer;
+mod unread;
 pub(crate) mod view;
 
 use kit::index::Readers;
@@ -18,3 +20,5 @@ pub(crate) const EXPORT: Readers = Readers::one(0);
 pub(crate) const IMPORT: Readers = Readers::one(1);
 /// The controller of the ServiceExports' status.
 pub(crate) const STATUS: Readers = Readers::one(2);
+/// The controller that reads what was not kept.
+pub(crate) const READ: Readers = Readers::one(3);

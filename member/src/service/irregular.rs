@@ -1,6 +1,6 @@
 //! Services about which somebody has to decide though nothing fails.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::ServiceName;
 
@@ -11,6 +11,27 @@ pub(crate) struct Irregular {
     pub(crate) not_ours: BTreeSet<ServiceName>,
     /// Exported, though the ServiceExport is gone and nobody deleted it.
     pub(crate) vanished: BTreeSet<ServiceName>,
+    /// Imported without some addresses, which endpoints of that cluster must not have here; how many.
+    pub(crate) left_out: BTreeMap<ServiceName, BTreeMap<String, usize>>,
+}
+
+impl Irregular {
+    /// Takes in what is left out of an import; whether that is news.
+    pub(crate) fn leave_out(&mut self, service: &ServiceName, now: BTreeMap<String, usize>) -> bool {
+        if self.left_out.get(service).map_or(now.is_empty(), |before| *before == now) {
+            return false;
+        }
+        self.left_out.remove(service);
+        if !now.is_empty() {
+            self.left_out.insert(service.clone(), now);
+        }
+        true
+    }
+
+    /// How many addresses are left out.
+    pub(crate) fn left_out(&self) -> usize {
+        self.left_out.values().flat_map(BTreeMap::values).sum()
+    }
 }
 
 /// Takes in whether the Service is one of these.

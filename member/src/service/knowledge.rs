@@ -15,10 +15,12 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{
     antrea::leader,
     index::{
-        EXPORT, IMPORT,
+        EXPORT, IMPORT, READ,
         cluster::Cluster,
         entry::{NamespaceEntry, ServiceEntry},
         known::{Known, UnderAntrea},
+        limits::Limits,
+        links::Links,
         view::{Namespace, OwnRecord, is_ours},
     },
     irregular::Irregular,
@@ -41,8 +43,8 @@ pub(crate) struct Knowledge {
 impl Knowledge {
     /// Nothing yet but what holds for this cluster.
     pub(crate) fn new(cluster: Cluster) -> Self {
-        // In the order of `EXPORT`, `IMPORT` and `STATUS`.
-        let queues = [EXPORT_PACE, Duration::ZERO, Duration::ZERO].map(Queue::new);
+        // In the order of `EXPORT`, `IMPORT`, `STATUS` and `READ`.
+        let queues = [EXPORT_PACE, Duration::ZERO, Duration::ZERO, Duration::ZERO].map(Queue::new);
         let services = match cluster.wire {
             Wire::Freeport => Store::new(queues),
             // Other Services may want the same names for their records.
@@ -81,6 +83,49 @@ impl Knowledge {
         is_news
     }
 
+    /// Takes in how it stands with other clusters: what is imported of those with which it stands differently now is reconciled.
+    pub(crate) fn have_links(&self, change: impl FnOnce(&mut Links)) {
+        let turned = self.cluster.with(|cluster| {
+            let mut links = cluster.links.clone();
+            change(&mut links);
+            let turned = links.turned(&cluster.links);
+            if links != cluster.links {
+                Arc::make_mut(cluster).links = links;
+            }
+            turned
+        });
+        if turned.is_empty() {
+            return;
+        }
+        let is_of_them = |service: &ServiceName| {
+            self.services.get(service).is_some_and(|entry| !entry.parts().is_disjoint(&turned))
+        };
+        let dirty = self.services.keys().into_iter().filter(is_of_them);
+        self.services.enqueue(dirty.map(|service| (service, IMPORT)).collect());
+    }
+
+    /// Takes in which addresses the endpoints of other clusters may have: what is imported of others is reconciled if that is news.
+    pub(crate) fn have_limits(&self, change: impl FnOnce(&mut Limits)) {
+        let is_news = self.cluster.with(|cluster| {
+            let mut limits = cluster.limits.clone();
+            change(&mut limits);
+            let is_news = limits != cluster.limits;
+            if is_news {
+                Arc::make_mut(cluster).limits = limits;
+            }
+            is_news
+        });
+        if is_news {
+            let is_of_others = |service: &ServiceName| {
+                let matters =
+                    |entry: &ServiceEntry| !entry.peers.is_empty() || !entry.imported_slices.is_empty();
+                self.services.get(service).is_some_and(|entry| matters(&entry))
+            };
+            let dirty = self.services.keys().into_iter().filter(is_of_others);
+            self.services.enqueue(dirty.map(|service| (service, IMPORT)).collect());
+        }
+    }
+
     /// All about one Service name, if anything is known.
     pub(crate) fn known(&self, service: &ServiceName) -> Option<Known> {
         let known = self.alone(service)?;
@@ -101,6 +146,11 @@ impl Knowledge {
             cluster: self.cluster.with(|cluster| cluster.clone()),
             under_antrea: UnderAntrea::default(),
         })
+    }
+
+    /// Services of which not all that has to be in the Common Area was written: there is something to do about them, or to read first.
+    pub(crate) fn unwritten(&self) -> Vec<ServiceName> {
+        self.services.busy(EXPORT.and(READ))
     }
 
     /// Whether the Namespace is there and not going.

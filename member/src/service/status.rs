@@ -3,6 +3,7 @@
 //! applied only when they say something else.
 
 mod pending;
+mod unsaid;
 
 use std::time::Instant;
 
@@ -23,7 +24,7 @@ use kit::{
 };
 use kube::Resource;
 
-use self::pending::Pending;
+use self::{pending::Pending, unsaid::Unsaid};
 use super::{
     index::{STATUS, known::Known, view::Export},
     knowledge::Knowledge,
@@ -155,30 +156,36 @@ pub(crate) struct ExportStatus {
     writer: Writer,
     events: Events,
     pending: Shared<Pending>,
+    unsaid: Shared<Unsaid>,
 }
 
 impl ExportStatus {
     /// `leader_watches` are those of the Common Area; `writer` writes to this cluster.
     pub(crate) fn new(knowledge: Knowledge, leader_watches: Watches, writer: Writer, events: Events) -> Self {
-        Self { knowledge, leader_watches, writer, events, pending: Shared::default() }
+        let (pending, unsaid) = (Shared::default(), Shared::default());
+        Self { knowledge, leader_watches, writer, events, pending, unsaid }
     }
 
     /// Brings the conditions of one ServiceExport up to date.
     pub(crate) async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let known = self.knowledge.known(&service);
+        let known = self.knowledge.known(&service).filter(|known| known.entry.unread().is_none());
         let export = known.as_ref().and_then(|known| known.entry.export.as_deref());
         let verdicts = known.as_ref().map(desired).unwrap_or_default();
         let Some(export) = export.filter(|_| !verdicts.is_empty()) else {
-            self.pending.with(|pending| pending.ended(&service));
+            self.pending.with(|pending| pending.withdrawn(&service));
+            self.unsaid.with(|unsaid| unsaid.take(&service));
             return Ok(Outcome::Done);
         };
         let have = export.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         let want = self.want(export, have, &verdicts)?;
         let is_settled = have.iter().any(is_conflict) && !want.conditions.iter().any(is_conflict);
         if already_said(have, &want.conditions) && !is_settled {
+            if let Some(before) = self.unsaid.with(|unsaid| unsaid.take(&service)) {
+                self.publish(&service, export, &before, &verdicts);
+            }
             // The next change waits for an answer of its own.
             if !is_pending(&verdicts) {
-                self.pending.with(|pending| pending.ended(&service));
+                self.pending.with(|pending| pending.ended(&service, Instant::now()));
             }
             return Ok(Outcome::Done);
         }
@@ -189,9 +196,13 @@ impl ExportStatus {
         match self.knowledge.services.put_status(&self.writer, STATUS, export, &want).await {
             // Deleted meanwhile: there is no status to write.
             Err(Error::Gone) => Ok(Outcome::Done),
-            Err(error) => Err(error),
+            Err(error) => {
+                self.unsaid.with(|unsaid| unsaid.failed(&service, have));
+                Err(error)
+            }
             Ok(_) => {
-                self.publish(&service, export, have, &verdicts);
+                let before = self.unsaid.with(|unsaid| unsaid.take(&service));
+                self.publish(&service, export, before.as_deref().unwrap_or(have), &verdicts);
                 Ok(Outcome::Done)
             }
         }
@@ -215,7 +226,8 @@ impl ExportStatus {
 
     /// An Event where something is bad now, and one where it is not any more: what simply works needs none.
     fn publish(&self, service: &ServiceName, export: &Export, have: &[Condition], verdicts: &[Verdict]) {
-        let was_troubled = !is_pending(verdicts) && self.pending.with(|pending| pending.ended(service));
+        let was_troubled =
+            !is_pending(verdicts) && self.pending.with(|pending| pending.ended(service, Instant::now()));
         for verdict in verdicts {
             let before = have.iter().find(|condition| condition.type_ == verdict.type_);
             let was_bad = before.is_some_and(|before| is_bad(verdict.type_, &before.status, &before.reason));

@@ -6,13 +6,16 @@ use api::{
     resource_export::{ENDPOINT_SLICE, ENDPOINTS, SERVICE},
 };
 use kit::{
+    drive::drive,
     index::{Part, Shared},
+    objects::Streamed,
     quota::{Counted, Shares},
     watch::{Source, Watches},
 };
 use kube::{Api, Resource, core::NamespaceResourceScope, runtime::watcher};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     ServicesRun,
@@ -22,48 +25,75 @@ use super::{
     index::{
         endpoints::CoreEndpoints,
         entry::ServiceEntry,
-        view::{Derived, Export, Import, LeaderImport, Namespace, OwnRecord, PeerSlice, Service, Slice},
+        view::{Derived, Export, Import, LeaderImport, Namespace, OwnRecord, PeerSlice, Slice},
     },
-    leave,
+    knowledge::Knowledge,
+    leave, machines,
+    reading::Reading,
 };
 use crate::feature::Access;
+
+/// Kinds that say which Services matter.
+const EXPORTS: &str = "ServiceExport";
+const IMPORTS: &str = "ServiceImport";
 
 impl Here {
     /// Begins to watch this cluster.
     pub(super) fn watch(&self, tasks: &mut JoinSet<()>) {
         let env = &self.local.env;
         let client = || env.client.clone();
-        let knowledge = self.knowledge.clone();
-        let source = local("Service");
-        let services = Api::<Service>::all(client());
-        tasks.spawn(self.watches.watch_many(services, source, env.metrics.clone(), move |change| {
-            if let Some(derived) = change.select(Derived::of) {
-                knowledge.services.change(derived);
+        let watches = &self.watches;
+        self.index(tasks, watches, Api::<Export>::all(client()), local(EXPORTS), "");
+        self.index(tasks, watches, Api::<Import>::all(client()), local(IMPORTS), "");
+        self.watch_many(tasks, "Service", |knowledge: &Knowledge, streamed| {
+            if let Some(derived) = streamed.select(Derived::of) {
+                knowledge.services.stream(derived);
             }
-            knowledge.services.change(change);
-        }));
+            knowledge.services.stream(streamed);
+        });
+        // All of them: one of ours whose labels somebody changed is to be put right.
+        self.watch_many(tasks, "EndpointSlice", |knowledge, streamed: Streamed<Slice>| {
+            knowledge.services.stream(streamed);
+        });
         let knowledge = self.knowledge.clone();
         let source = local("Namespace");
         let (api, config) = (Api::<Namespace>::all(client()), watcher::Config::default());
         tasks.spawn(self.watches.watch(api, config, source, env.metrics.clone(), move |change| {
             knowledge.change_namespaces(change);
         }));
-        let watches = &self.watches;
-        self.index(tasks, watches, Api::<Export>::all(client()), local("ServiceExport"), "");
-        // All of them: one of ours whose labels somebody changed is to be put right.
-        let knowledge = self.knowledge.clone();
-        let slices = Api::<Slice>::all(client());
-        tasks.spawn(watches.watch_many(slices, local("EndpointSlice"), env.metrics.clone(), move |change| {
-            knowledge.services.change(change);
+        let reading = Reading { knowledge: self.knowledge.clone(), client: client() };
+        let (queue, metrics) = (self.knowledge.services.queue(3), env.metrics.clone());
+        tasks.spawn(drive("read", queue, metrics, CancellationToken::new(), move |service| {
+            reading.clone().reconcile(service)
         }));
-        self.index(tasks, watches, Api::<Import>::all(client()), local("ServiceImport"), "");
         tasks.spawn(families::learn(env.clone(), self.knowledge.clone(), self.families.clone()));
+        tasks.spawn(machines::learn(env.clone(), self.knowledge.clone(), self.addresses.clone()));
         if self.choices.endpoints_objects {
             let endpoints = Api::<CoreEndpoints>::all(client());
             self.index(tasks, watches, endpoints, local("Endpoints"), &leave::imported());
         } else {
             tasks.spawn(leave::forget_endpoints(env.clone()));
         }
+    }
+
+    /// Watches a kind of which most objects matter to nobody, once it is known which do: of the others only names are kept.
+    fn watch_many<P>(
+        &self,
+        tasks: &mut JoinSet<()>,
+        kind: &'static str,
+        mut sink: impl FnMut(&Knowledge, Streamed<P>) + Send + 'static,
+    ) where
+        P: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    {
+        let (env, knowledge, watches) = (&self.local.env, self.knowledge.clone(), self.watches.clone());
+        let all = Api::<P>::all(env.client.clone());
+        let watch = watches.watch_many(all, local(kind), env.metrics.clone(), move |streamed| {
+            sink(&knowledge, streamed);
+        });
+        tasks.spawn(async move {
+            watches.have_listed(&[EXPORTS, IMPORTS]).await;
+            watch.await;
+        });
     }
 
     /// Watches what `selector` selects of a kind into the index.

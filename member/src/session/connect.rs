@@ -44,6 +44,8 @@ pub(super) struct Start {
     pub(super) antrea: Members,
     /// Whether the leader's Lease tells of other members.
     pub(super) hearing: Hearing,
+    /// Our place among the members, who may have to list when we do; none in the first session of a process with this leader.
+    pub(super) place: Shared<Option<usize>>,
 }
 
 /// How the Leases of other members are heard.
@@ -57,10 +59,17 @@ pub(super) enum Hearing {
 }
 
 impl Start {
-    pub(super) fn new(noted: Option<Wire>) -> Self {
+    pub(super) fn new(noted: Option<Wire>, place: Shared<Option<usize>>) -> Self {
         let wire = noted.unwrap_or_default();
         let antrea = if wire == Wire::Antrea { Members::everyone() } else { Members::default() };
-        Self { wire, is_certain: noted.is_some(), is_restored: false, antrea, hearing: Hearing::default() }
+        Self {
+            wire,
+            is_certain: noted.is_some(),
+            is_restored: false,
+            antrea,
+            hearing: Hearing::default(),
+            place,
+        }
     }
 
     /// Whether the leader's Lease tells of other members.

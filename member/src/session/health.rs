@@ -9,7 +9,10 @@ use api::membership::Wire;
 use kit::{failure::Failure, watch::Watches};
 use presence::standing::Standing;
 
-use super::table::{Blind, Table};
+use super::{
+    credential::Renewal,
+    table::{Blind, Table},
+};
 use crate::feature::{Access, Shortfall};
 
 /// Once a session is present at the leader, the first lists come within seconds, or something is wrong.
@@ -67,11 +70,19 @@ pub(crate) struct SessionState {
     pub(crate) members: BTreeMap<String, Standing>,
     /// What is not imported here, though nothing failed; none while that is not known.
     pub(crate) shortfalls: Option<Vec<Shortfall>>,
+    /// How it stands with our token; none while that is not known.
+    pub(crate) renewal: Option<Renewal>,
 }
 
 impl Default for SessionState {
     fn default() -> Self {
-        Self { health: Health::Connecting, wire: Wire::Freeport, members: BTreeMap::new(), shortfalls: None }
+        Self {
+            health: Health::Connecting,
+            wire: Wire::Freeport,
+            members: BTreeMap::new(),
+            shortfalls: None,
+            renewal: None,
+        }
     }
 }
 

@@ -45,11 +45,11 @@ impl Peers {
     ) {
         match (access.wire, hearing) {
             (Wire::Antrea, _) => {}
-            (Wire::Freeport, Hearing::Directly) => self.watch_leases(access, None, table, tasks),
+            (Wire::Freeport, Hearing::Directly) => self.watch_leases(access, ("Lease", None), table, tasks),
             (Wire::Freeport, Hearing::ByLeader) => {
                 let own = name::member_lease(&access.us.cluster);
-                for lease in [name::LEADER_LEASE, &own] {
-                    self.watch_leases(access, Some(lease), table, tasks);
+                for (kind, lease) in [("Lease", name::LEADER_LEASE), ("own Lease", &own)] {
+                    self.watch_leases(access, (kind, Some(lease)), table, tasks);
                 }
             }
         }
@@ -59,7 +59,13 @@ impl Peers {
     }
 
     /// Watches the Lease of that name, or all.
-    fn watch_leases(&self, access: &Access, only: Option<&str>, table: &Arc<Table>, tasks: &mut JoinSet<()>) {
+    fn watch_leases(
+        &self,
+        access: &Access,
+        (kind, only): (&'static str, Option<&str>),
+        table: &Arc<Table>,
+        tasks: &mut JoinSet<()>,
+    ) {
         let (peers, access, table) = (self.clone(), access.clone(), table.clone());
         let only = only.map(str::to_owned);
         let config = watcher::Config::default();
@@ -69,7 +75,7 @@ impl Peers {
                 Some(name) => config.fields(&format!("metadata.name={name}")),
                 None => config,
             },
-            Source { cluster: "leader", kind: "Lease" },
+            Source { cluster: "leader", kind },
             access.env.metrics.clone(),
             move |change| {
                 peers.learn_names(&change);

@@ -8,15 +8,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{label, membership::Wire};
+use api::{label, lease, membership::Wire};
 use kit::{boot::Env, watch::Watches, write::Writer};
 use kube::{Api, Client};
 use presence::{
     heartbeat::Announce,
-    lease::{Keeper, Presence},
+    lease::{Annotations, Keeper, Presence},
     restore::RestoreDetector,
 };
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinSet,
+};
 
 use self::announce::announce;
 use super::table::Table;
@@ -41,13 +44,36 @@ pub(super) fn start(
     let (env, leader) = (&access.env, &access.leader);
     if access.wire == Wire::Antrea {
         let announces = Api::<Announce>::namespaced(leader.clone(), &target.us.common_area);
-        tasks.spawn(heartbeat::keep(announces, target.clone(), presence));
+        let (hold, target) = (env.hold.clone(), target.clone());
+        tasks.spawn(async move {
+            hold.active().await;
+            heartbeat::keep(announces, target, presence).await;
+        });
         return present;
     }
     let (table, common) = (table.clone(), common.clone());
     let settled = move || table.settled(&common, Instant::now());
-    let keeper = Keeper { detector, us: env.holder.clone(), kinship: access.home.kinship(), pace: env.pace };
-    tasks.spawn(keeper.keep(settled, presence));
+    let (home, hold) = (access.home.clone(), env.hold.clone());
+    let (us, kinship) = (env.holder.clone(), home.kinship());
+    let keeper = Keeper { detector, us, hold, kinship, pace: env.pace };
+    let (leases, connected) = (access.leases.clone(), access.home.clone());
+    let answering = move |at| -> Annotations {
+        let silent = leases.with(|leases| leases.silent().0);
+        let these = connected.connected(Instant::now()).into_iter();
+        let these = these.filter(|cluster| silent.contains_key(cluster));
+        [(label::ANSWERING.to_owned(), lease::answering(these, at))].into()
+    };
+    tasks.spawn(async move {
+        if !keeper.hold.is_active() {
+            if !keeper.stand_by().await {
+                presence.send_replace(Presence::Restored);
+                return;
+            }
+            // Who took the place of another replica must have done so in its own cluster first.
+            home.known().await;
+        }
+        keeper.keep_saying(answering, &Notify::new(), settled, presence).await;
+    });
     tasks.spawn(introduce(env.clone(), target.clone(), leader.clone(), present.clone()));
     present
 }

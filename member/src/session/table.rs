@@ -40,6 +40,11 @@ impl Blind {
 }
 
 impl Table {
+    /// What is listed of the Common Area waits for its turn.
+    pub(super) fn take_turns(&self, place: Option<usize>) {
+        self.runs().for_each(|run| run.take_turns(place));
+    }
+
     /// All `features`, for one session.
     pub(super) fn begin(features: &[Box<dyn Feature>], access: &Access) -> Self {
         Self(features.iter().map(|feature| (feature.name(), feature.begin(access.clone()))).collect())
@@ -111,6 +116,10 @@ impl Table {
 
     pub(super) fn retry_failed(&self) {
         self.runs().for_each(Run::retry_failed);
+    }
+
+    pub(super) fn let_go(&self, said: Option<&str>) {
+        self.runs().for_each(|run| run.let_go(said));
     }
 
     /// CRDs of this cluster changed.

@@ -1,7 +1,7 @@
 //! What was heard of the holder of a Lease.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
@@ -39,6 +39,8 @@ pub(crate) struct Heard {
     pub(super) seeing: u64,
     /// It was removed from the set for good.
     pub(crate) left: bool,
+    /// Clusters without renewals whose endpoints answer it, as it says.
+    pub(super) answering: BTreeSet<String>,
     /// Version of the wire contract that it speaks, if it says one.
     pub(crate) wire: Option<String>,
     /// Since when it is silent, and after how long it counts as silent; `None` without a Lease.

@@ -50,6 +50,39 @@ fn who_is_silent_while_others_are_heard_is_gone() {
 }
 
 #[test]
+fn who_is_silent_but_answers_another_member_is_known_by_the_word_of_one_that_is_not() {
+    let (mut leases, t) = (leases(), Instant::now());
+    let says = |cluster: &str, second: u32, answering: &[&str], said: u32| {
+        let mut view = lease(cluster, second);
+        let at = lease(cluster, said).renew_time().unwrap();
+        let said = api::lease::answering(answering.iter().map(|of| (*of).to_owned()), at);
+        view.annotations_mut().insert(label::ANSWERING.to_owned(), said);
+        view
+    };
+    let answering = |leases: &Leases| {
+        let (now, perhaps) = leases.answering();
+        (Vec::from_iter(now).join(" "), Vec::from_iter(perhaps).join(" "))
+    };
+    let both = &["west", "south"];
+    let reset = vec![says("east", 0, both, 0), says("north", 0, &[], 0), says("west", 0, &["north"], 0)];
+    hear(&mut leases, Change::Reset(reset), t);
+    assert_eq!(answering(&leases), (String::new(), "north south west".to_owned()), "as they were found");
+    for second in [10, 20, 30] {
+        hear(&mut leases, Change::Apply(lease("north", second)), t + Duration::from_secs(second.into()));
+    }
+    assert_eq!(answering(&leases), Default::default(), "these are silent, too");
+    let mut renewed = |second, these: &[&str], said| {
+        let at = t + Duration::from_secs(u64::from(second));
+        hear(&mut leases, Change::Apply(says("east", second, these, said)), at);
+        answering(&leases).0
+    };
+    assert_eq!(renewed(31, both, 31), "south west");
+    assert_eq!(renewed(41, both, 31), "", "an older daemon renewed it");
+    assert_eq!(renewed(42, both, 42), "south west");
+    assert_eq!(renewed(52, &[], 52), "");
+}
+
+#[test]
 fn a_lease_is_missing_since_it_went_or_since_others_are_heard() {
     let (mut leases, t) = (leases(), Instant::now());
     let at = |seconds| t + Duration::from_secs(seconds);

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::label;
+use crate::name::ROOT_CA;
 
 /// A field that means something of the home which the host has not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,8 +51,6 @@ const VOLUMES: [&str; 2] = ["emptyDir", "downwardAPI"];
 const TOKEN_VOLUME: &str = "kube-api-access-";
 /// What that is made of.
 const TOKEN_SOURCES: [&str; 3] = ["serviceAccountToken", "configMap", "downwardAPI"];
-/// The ConfigMap among it.
-const ROOT_CA: &str = "kube-root-ca.crt";
 
 /// Lists of containers of a spec.
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];

@@ -112,7 +112,7 @@ impl From<Watched> for InformerScope {
 impl From<OfferArgs> for OfferOptions {
     fn from(args: OfferArgs) -> Self {
         let run = Run {
-            daemons: Daemons::Inside { image: None },
+            daemons: Daemons::Inside { image: None, replicas: None },
             only: Vec::new(),
             wait: false,
             timeout: Duration::ZERO,

@@ -7,8 +7,8 @@ use super::super::{
     Object, SYSTEM,
     member::ACCOUNT,
     rights::{
-        ADMISSION, COORDINATION, CORE, EXTENSIONS, FREEPORT, NETWORKING, OFFLOADING, OWN, RBAC, READ,
-        everywhere_as, inside_as, rule, rule_on, unbound,
+        ADMISSION, COORDINATION, CORE, EXTENSIONS, FREEPORT, OFFLOADING, OWN, RBAC, READ, everywhere_as,
+        inside_as, rule, rule_on, unbound,
     },
 };
 use super::webhook;
@@ -39,8 +39,6 @@ pub(super) fn rights() -> Vec<Object> {
         // Those on virtual nodes end when they have ended there, and are as they are there.
         rule(CORE, "pods", &["get", "list", "watch", "delete"]),
         rule(CORE, "pods/status", &["patch"]),
-        // An address of a Service is no Pod's.
-        rule(NETWORKING, "servicecidrs", &["list"]),
         rule(CORE, "nodes", OWN),
         rule(CORE, "nodes/status", &["patch"]),
         // Users write them. The member sets a finalizer, and makes and deletes those that a label asks for.

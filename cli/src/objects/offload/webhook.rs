@@ -9,13 +9,12 @@ use k8s_openapi::{
             MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
             WebhookClientConfig,
         },
-        apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment},
+        apps::v1::{Deployment, DeploymentSpec},
         core::v1::{
             ContainerPort, KeyToPath, PodSpec, SecretVolumeSource, Service, ServicePort, ServiceSpec,
-            Toleration, TopologySpreadConstraint, Volume, VolumeMount,
+            Toleration, Volume, VolumeMount,
         },
         node::v1::{RuntimeClass, Scheduling},
-        policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec},
     },
     apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
 };
@@ -62,7 +61,7 @@ pub fn workload(image: &str) -> Vec<Object> {
         deployment::network_policy(NAME, &[PORT.into()]),
         service(),
         Object::new(&deployment(image)),
-        disruption_budget(),
+        deployment::disruption_budget(NAME),
     ]
 }
 
@@ -149,13 +148,7 @@ fn deployment(image: &str) -> Deployment {
         metadata: within(SYSTEM, NAME),
         spec: DeploymentSpec {
             replicas: Some(2),
-            strategy: Some(DeploymentStrategy {
-                type_: Some("RollingUpdate".into()),
-                rolling_update: Some(RollingUpdateDeployment {
-                    max_surge: Some(IntOrString::Int(1)),
-                    max_unavailable: Some(IntOrString::Int(0)),
-                }),
-            }),
+            strategy: Some(deployment::one_by_one()),
             selector: deployment::pods_of(NAME),
             template: deployment::template(NAME, pod(image)),
             ..DeploymentSpec::default()
@@ -193,33 +186,13 @@ fn pod(image: &str) -> PodSpec {
             }),
             ..Volume::default()
         }]),
-        topology_spread_constraints: Some(vec![TopologySpreadConstraint {
-            max_skew: 1,
-            topology_key: offload::HOSTNAME.into(),
-            // One node alone has to hold both.
-            when_unsatisfiable: "ScheduleAnyway".into(),
-            label_selector: Some(deployment::pods_of(NAME)),
-            ..TopologySpreadConstraint::default()
-        }]),
+        topology_spread_constraints: Some(vec![deployment::spread(NAME)]),
         ..pod
     }
 }
 
 fn item(key: &str) -> KeyToPath {
     KeyToPath { key: key.into(), path: key.into(), ..KeyToPath::default() }
-}
-
-/// Of two, one may be away when nodes are drained.
-fn disruption_budget() -> Object {
-    Object::new(&PodDisruptionBudget {
-        metadata: within(SYSTEM, NAME),
-        spec: Some(PodDisruptionBudgetSpec {
-            max_unavailable: Some(IntOrString::Int(1)),
-            selector: Some(deployment::pods_of(NAME)),
-            ..PodDisruptionBudgetSpec::default()
-        }),
-        status: None,
-    })
 }
 
 fn one(key: &str, value: &str) -> BTreeMap<String, String> {

@@ -12,10 +12,10 @@
 //! A kind that the member writes is a line in [`objects`], and by default falls under the rule for labels; a test in
 //! `cli/tests/manifests` finds the one that was forgotten.
 
-use super::{Check, Policy, Refused, requests};
+use super::{Check, Policy, Refused, requests, requests_outside};
 use crate::objects::{
     Object,
-    rights::{COORDINATION, CORE, DISCOVERY, EVENTS, MCS},
+    rights::{ABOUT, COORDINATION, CORE, DISCOVERY, EVENTS, MCS},
 };
 
 /// Name of the policy and of its binding. Without the binding it is off.
@@ -42,7 +42,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("isNamed", "variables.resource in ['configmaps', 'leases']"),
     ("isLabelled", "!variables.isEvent && !variables.isNamed"),
     // Whose objects others find by name: a ServiceImport is named as its Service.
-    ("isDerived", "variables.isLabelled && variables.resource != 'serviceimports'"),
+    ("isDerived", "variables.isLabelled && !(variables.resource in ['serviceimports', 'clusterproperties'])"),
     // A dry run of this name asks the API server for its IP families; nothing comes of it.
     (
         "isQuestion",
@@ -69,12 +69,12 @@ const CHECKS: &[Check] = &[
     Check {
         holds: "
 !variables.isNamed ||
-variables.objectName == (variables.resource == 'leases' ? 'freeport-member' : 'freeport-membership') ||
+variables.objectName in (variables.resource == 'leases' ? ['freeport-member', 'freeport-member-active'] : ['freeport-membership']) ||
 variables.resource == 'leases' && request.namespace == 'kube-bind' && variables.objectName == 'kube-bind'",
         refused: Refused::Forbidden,
-        rule: "the member writes only ConfigMap freeport-membership and Lease freeport-member",
+        rule: "the member writes only ConfigMap freeport-membership and Leases freeport-member and freeport-member-active",
         says: "
-variables.about + ' is not for freeport-member: it writes only ConfigMap freeport-membership and Lease freeport-member'",
+variables.about + ' is not for freeport-member: it writes only ConfigMap freeport-membership and Leases freeport-member and freeport-member-active'",
     },
     Check {
         holds: "
@@ -91,6 +91,15 @@ variables.written.?reportingController.orValue('') == 'freeport-member' &&
         refused: Refused::Forbidden,
         rule: "names of Services, EndpointSlices and Endpoints that the member writes begin with antrea-mc-",
         says: "variables.about + ' is not for freeport-member: what it writes of this kind is named antrea-mc-...'",
+    },
+    Check {
+        holds: "
+variables.resource != 'clusterproperties' ||
+variables.objectName in ['cluster.clusterset.k8s.io', 'clusterset.k8s.io']",
+        refused: Refused::Forbidden,
+        rule: "the member writes only ClusterProperties cluster.clusterset.k8s.io and clusterset.k8s.io",
+        says: "
+variables.about + ' is not for freeport-member: it writes only ClusterProperties cluster.clusterset.k8s.io and clusterset.k8s.io'",
     },
     Check {
         holds: "!variables.isLabelled || request.operation == 'CREATE' || variables.wasOurs",
@@ -150,6 +159,7 @@ pub(crate) fn objects() -> [Object; 2] {
             requests(CORE, &["v1"], &["services", "endpoints", "configmaps"], all),
             requests(DISCOVERY, &["v1"], &["endpointslices"], all),
             requests(MCS, &["v1alpha1", "v1beta1"], &["serviceimports", "serviceimports/status"], all),
+            requests_outside(ABOUT, &["v1alpha1", "v1beta1"], &["clusterproperties"], all),
             requests(COORDINATION, &["v1"], &["leases"], all),
             requests(EVENTS, &["v1"], &["events"], all),
         ],
@@ -163,7 +173,7 @@ pub(crate) fn objects() -> [Object; 2] {
 
 #[cfg(test)]
 mod tests {
-    use api::{label, membership, name};
+    use api::{about, label, membership, name};
 
     use super::*;
     use crate::objects::SYSTEM;
@@ -179,8 +189,14 @@ mod tests {
             format!("{}'].orValue('') == '{}'", label::MANAGED_BY, label::FREEPORT),
             format!("{}'].orValue('') == '{}'", label::SLICE_MANAGED_BY, label::FREEPORT),
             format!("'{}'", label::SERVICE_NAME),
+            format!("['{}', '{}']", about::CLUSTER_ID, about::CLUSTER_SET),
             format!("'manager'].orValue('') == '{}'", label::MEMBER),
-            format!("'{}' : '{}'", label::MEMBER, membership::NAME),
+            format!(
+                "['{}', '{}'] : ['{}']",
+                label::MEMBER,
+                name::active_lease(label::MEMBER),
+                membership::NAME
+            ),
         ] {
             assert!(text.contains(&word), "{word}");
         }

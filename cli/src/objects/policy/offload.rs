@@ -30,11 +30,12 @@ use crate::objects::{
 /// Name of the policy and of its binding. Without the binding it is off.
 pub(crate) const NAME: &str = "freeport-offload";
 
-/// Leases that policy `freeport-member-own` is about are not looked at, nor Secrets elsewhere, which the member has by Roles: API binding keeps its
-/// credentials in another Namespace.
+/// Leases that policy `freeport-member-own` is about are not looked at, nor what other Secrets the member may change, which it has by Roles with
+/// their names: its credential for the leader, and in another Namespace those of API binding.
 const IS_OF_OFFLOADING: &str = "
 (request.resource.resource != 'leases' || request.namespace == 'kube-node-lease') &&
-(request.resource.resource != 'secrets' || request.namespace == 'freeport-system')";
+(request.resource.resource != 'secrets' || request.namespace == 'freeport-system' &&
+ (request.operation != 'UPDATE' || request.name in ['freeport-webhook-tls', 'freeport-offload-key']))";
 
 const CHECKS: &[Check] = &[
     Check {

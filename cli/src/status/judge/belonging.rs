@@ -1,7 +1,7 @@
 //! The member's side: its ClusterSet, and the note of its membership, which stays while the cluster leaves.
 
 use api::{
-    cluster_set::{EXPORTS_DECLARED, IMPORTS_COMPLETE},
+    cluster_set::{CREDENTIAL_RENEWED, EXPORTS_DECLARED, IMPORTS_COMPLETE},
     membership,
 };
 use kube::ResourceExt;
@@ -69,10 +69,11 @@ impl Verdict<'_> {
         }
     }
 
-    /// What is not imported or not declared though nothing failed. That this cluster does not have a Namespace may be meant, so it is a
-    /// note.
+    /// What is not imported, not declared or not replaced though nothing failed. That this cluster does not have a Namespace may be meant, so
+    /// it is a note.
     fn incomplete(&mut self, set: &ClusterSetView, place: &str) {
-        let these = [IMPORTS_COMPLETE, EXPORTS_DECLARED].into_iter().filter_map(|type_| set.condition(type_));
+        let these = [IMPORTS_COMPLETE, EXPORTS_DECLARED, CREDENTIAL_RENEWED];
+        let these = these.into_iter().filter_map(|type_| set.condition(type_));
         for said in these.map(said).filter(|said| said.status != TRUE) {
             let next = match said.reason.as_str() {
                 "NamespaceMissing" => {
@@ -86,8 +87,19 @@ impl Verdict<'_> {
                     "`freeport status` in the leader's cluster counts records by cluster and names those that are refused; withdraw \
                      exports there, or take that cluster's credential away"
                 }
+                "AddressesLeftOut" => {
+                    "are these addresses right? Then `freeport join --pod-cidrs` again for that cluster, which notes its ranges at the leader; else find \
+                     out who writes them there"
+                }
+                "ClustersUnreached" => {
+                    "look whether those clusters run and are connected with this one; where a NetworkPolicy or firewall lets Pods through but \
+                     not freeport-member, run it with --probe off (`freeport join --probe off`)"
+                }
                 "ServiceExportVanished" => {
                     "create the ServiceExports again; to end an export, delete its ServiceExport then"
+                }
+                "LongLived" | "NotRenewed" => {
+                    "`freeport join` again, with a version that lets members replace their tokens"
                 }
                 _ => {
                     "are so many exports meant? `freeport status` in the leader's cluster counts them by cluster; if so, run \
@@ -121,8 +133,15 @@ impl Verdict<'_> {
 
 /// Whether it is Ready although something is wrong.
 fn is_limited(ready: &Said) -> bool {
-    ["ClockSkew", "LeaderSilent", "CRDOutdated", "DuplicateClusterID", "WireVersionDiffers"]
-        .contains(&ready.reason.as_str())
+    [
+        "ClockSkew",
+        "LeaderSilent",
+        "CRDOutdated",
+        "DuplicateClusterID",
+        "WireVersionDiffers",
+        "ClusterPropertyConflict",
+    ]
+    .contains(&ready.reason.as_str())
 }
 
 /// What to do about a set that is not Ready, or limited.
@@ -140,6 +159,9 @@ fn mend(set: &ClusterSetView, ready: &Said) -> String {
         "WireVersionDiffers" => "bring all clusters to one version of Freeport".to_owned(),
         "DuplicateClusterID" => {
             "leave with `freeport leave --force`, and join again under another --cluster-id".to_owned()
+        }
+        "ClusterPropertyConflict" => {
+            "`kubectl delete clusterproperty` with the name in the message, if it is wrong; else leave and join with what it says".to_owned()
         }
         "Connecting" => "wait a moment".to_owned(),
         "ClockSkew" => "set the clocks".to_owned(),

@@ -1,6 +1,10 @@
 //! Whether the daemons run.
 
-use api::{label, lease::LeaseView, name};
+use api::{
+    label,
+    lease::{LeaseView, replica_of},
+    name,
+};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 
 use super::Verdict;
@@ -9,8 +13,9 @@ use crate::{
     status::{
         age,
         found::{Found, Gap, Part, Why},
+        report::ActiveReplica,
     },
-    view::{Sign, sign},
+    view::{Sign, live_holder, sign},
 };
 
 /// What a daemon's Deployment shows of the daemon.
@@ -52,6 +57,20 @@ impl Verdict<'_> {
             _ => {}
         }
         false
+    }
+
+    /// The active replica of each daemon that has several. Where there is but one, nobody renews such a Lease.
+    pub(super) fn active_replicas(&mut self, found: &Found) -> Vec<ActiveReplica> {
+        let mut active = Vec::new();
+        for (daemon, part) in &found.active {
+            let lease = self.seen(part.as_ref()).flatten();
+            let holder = lease.and_then(|lease| live_holder(lease, self.now));
+            active.extend(holder.map(|holder| ActiveReplica {
+                daemon: (*daemon).to_owned(),
+                replica: replica_of(holder).to_owned(),
+            }));
+        }
+        active
     }
 
     fn is_alive(&self, lease: &LeaseView) -> bool {

@@ -10,6 +10,7 @@ use kube::ResourceExt;
 
 use super::{TRUE, Verdict, line, objects, said};
 use crate::{
+    objects::access,
     status::{
         age,
         found::{Area, member_of},
@@ -24,6 +25,7 @@ impl Verdict<'_> {
         let leader = self.leader(area);
         let clusters = self.clusters(area, set.and_then(ClusterSetView::cluster_id));
         self.versions(area, &leader, &clusters);
+        self.long_lived(area);
         let resource_exports = self
             .part(&area.records, "init")
             .map(|records| objects::tally(records.iter().map(|r| &r.entry), |c| objects::named(c, FAILURE)));
@@ -39,6 +41,21 @@ impl Verdict<'_> {
             clusters,
             resource_exports,
             imports: self.part(&area.imports, "init").copied(),
+        }
+    }
+
+    /// A token that counts for ever is worth stealing, and its member has no need of it.
+    fn long_lived(&mut self, area: &Area) {
+        for id in &area.long_lived {
+            let (namespace, secret) = (&area.namespace, access::token_secret(id));
+            self.problem(
+                format!("Secret {namespace}/{secret}"),
+                format!("holds a token of member {id} that counts until it is deleted"),
+                format!(
+                    "when `freeport status` in that cluster does not say LongLived: kubectl -n {namespace} delete secret {secret}; or `freeport \
+                     join` again, which does it"
+                ),
+            );
         }
     }
 

@@ -102,6 +102,7 @@ fn good() -> Found {
         sets: Ok(vec![set(None, &[])]),
         leases: Ok(leases([(label::LEADER, renewed(3)), ("hub", renewed(7)), ("east", renewed(12))])),
         joined: Ok(vec!["hub".into(), "east".into()]),
+        long_lived: vec![],
         records: Ok(vec![record("east", true, vec![]), record("east", false, vec![])]),
         imports: Ok(1),
     };
@@ -123,6 +124,7 @@ fn good() -> Found {
         leader: Some(Ok(Some(deployment(1, 1)))),
         member: Some(Ok(Some(deployment(1, 1)))),
         life: Some(Ok(Some(renewed(7)))),
+        active: [(label::LEADER, Some(Ok(None))), (label::MEMBER, Some(Ok(None)))],
         exports: Some(Ok(vec![entry("web", export)])),
         imports: Some(Ok(vec![entry("web", vec![says("Ready", "True", "Ready", "")])])),
         offloading: None,

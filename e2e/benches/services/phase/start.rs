@@ -74,6 +74,9 @@ pub(crate) async fn restart(set: &Set, services: usize) -> Phase {
     }
 }
 
+/// The daemon that is no member.
+const LEADER: &str = "freeport-leader-leader";
+
 pub(crate) fn member(cluster: &str) -> String {
     format!("freeport-member-{cluster}")
 }
@@ -81,6 +84,10 @@ pub(crate) fn member(cluster: &str) -> String {
 pub(super) async fn has_looked_at(set: &Set, daemon: &str, services: usize) -> Result<(), String> {
     let metrics = set.world.metrics(daemon).await?;
     let present = metrics.sum("freeport_present");
+    let listed = |kind: &&str| metrics.of("freeport_watch_lists_total", "kind", kind).is_some();
+    if daemon != LEADER && !["Service", "EndpointSlice"].iter().all(listed) {
+        return Err(format!("{daemon} has not listed what is in its cluster"));
+    }
     let (waiting, looked) = (metrics.sum("freeport_queue_keys"), metrics.sum("freeport_reconcile_total"));
     match present > 0.0 && waiting == 0.0 && looked >= services as f64 {
         true => Ok(()),

@@ -23,11 +23,9 @@ pub(crate) enum Standing {
     InPart(&'static str),
     /// It demands nothing of Freeport, or nothing that a test could show; the text says why.
     NotApplicable(&'static str),
-    /// Not implemented yet; the text names the feature that will bring it.
-    Planned(&'static str),
 }
 
-use Standing::{InPart, NotApplicable, Planned, Tested};
+use Standing::{InPart, NotApplicable, Tested};
 
 const VERSION: Standing = InPart(
     "CoreDNS answers `1.1.0`, the version of the names within one cluster; the specification for the set demands `1.0.0`: \
@@ -43,8 +41,7 @@ const LABELS: Standing = InPart(
      not answer names of single endpoints of that cluster, because it expects one label for the cluster: `parseRequest` in \
      [plugin/kubernetes](https://github.com/coredns/coredns/blob/v1.14.7/plugin/kubernetes/parse.go)",
 );
-const STALENESS: Standing = Planned("removal of the endpoints of unreachable clusters");
-const ABOUT: Standing = Planned("ClusterProperties of the About API");
+const NO_OTHERS: Standing = NotApplicable("Freeport has no properties but the two of the About API");
 
 const fn rule(chapter: &'static str, id: &'static str, says: &'static str, otherwise: Standing) -> Rule {
     Rule { id, chapter, says, otherwise }
@@ -231,20 +228,20 @@ pub(crate) const RULES: &[Rule] = &[
     rule(SLICES, "55", "slices are removed with the export", Tested),
     rule(SLICES, "56", "host name, zone and conditions of endpoints are passed on", Tested),
     rule(SLICES, "57", "`status.endpointSliceObjects` is `Present`", Tested),
-    rule(LEAVING, "58", "endpoints of a cluster that cannot be reached are removed", STALENESS),
+    rule(LEAVING, "58", "endpoints of a cluster that cannot be reached are removed", Tested),
     rule(
         LEAVING,
         "59",
         "a cluster that leaves removes its property `clusterset.k8s.io`, and keeps its ID until then",
-        ABOUT,
+        Tested,
     ),
     rule(
         LEAVING,
         "60",
         "when a cluster leaves, its exports are withdrawn and its imports removed, also without the leader, and also without the member",
-        STALENESS,
+        Tested,
     ),
-    rule(LEAVING, "61", "imports stay while the leader is unreachable", STALENESS),
+    rule(LEAVING, "61", "imports stay while the leader is unreachable", Tested),
     rule(NAMES, "62", "`dns-version` is a TXT record", VERSION),
     rule(NAMES, "63", "a ClusterSetIP has A and AAAA records of its addresses", Tested),
     rule(NAMES, "64", "each named port of a ClusterSetIP has an SRV record", Tested),
@@ -270,22 +267,22 @@ pub(crate) const RULES: &[Rule] = &[
         IDENTITY,
         "73",
         "`cluster.clusterset.k8s.io` is unique in the set and does not change during a membership",
-        ABOUT,
+        Tested,
     ),
-    rule(IDENTITY, "74", "`clusterset.k8s.io` exists, unchanged, exactly while the membership lasts", ABOUT),
+    rule(IDENTITY, "74", "`clusterset.k8s.io` exists, unchanged, exactly while the membership lasts", Tested),
     rule(
         IDENTITY,
         "75",
         "a cluster with a duplicate or missing ID is refused, with a message that says what to do",
-        ABOUT,
+        Tested,
     ),
     rule(
         IDENTITY,
         "76",
         "the names of our own properties do not end in `.k8s.io` or `.kubernetes.io`",
-        ABOUT,
+        NO_OTHERS,
     ),
-    rule(IDENTITY, "77", "both properties are watched", ABOUT),
+    rule(IDENTITY, "77", "both properties are watched", Tested),
     rule(
         VERSIONS,
         "78",

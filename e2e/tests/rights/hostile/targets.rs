@@ -4,17 +4,21 @@
 mod offload;
 
 use api::{
-    ServiceName,
+    ServiceName, about,
     mcs::{ServiceExport, ServiceImport},
     name::{announce, member_lease},
 };
+use cli::objects::access;
 use e2e::fixture::SYSTEM;
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use k8s_openapi::api::{
+    core::v1::{Service, ServiceAccount},
+    discovery::v1::EndpointSlice,
+};
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
 use crate::rights::{
-    attempt::Do,
+    attempt::{Do, EVERYWHERE},
     parties::Parties,
     records,
     samples::{self, event, ours},
@@ -34,6 +38,8 @@ pub(super) struct Target {
     pub(super) own: Option<Value>,
     /// One more that it may create, where it may create more than one.
     pub(super) another: Option<Value>,
+    /// One more of its own that is there.
+    pub(super) also_own: Option<&'static str>,
     /// What it must not create.
     pub(super) squats: Vec<Value>,
     /// The administrator creates what is its own.
@@ -49,6 +55,7 @@ impl Target {
             others_in: Vec::new(),
             own: None,
             another: None,
+            also_own: None,
             squats: Vec::new(),
             is_given: false,
         }
@@ -139,6 +146,11 @@ pub(super) fn at_the_leader(us: &str) -> Vec<Target> {
             own: Some(records::shadow("away", us)),
             ..Target::new("shadowpods/status", records::shadows(), area)
         },
+        Target {
+            own: Some(named(&access::account(us))),
+            squats: vec![named(&access::account("east")), named("default")],
+            ..Target::new("serviceaccounts/token", ApiResource::erase::<ServiceAccount>(&()), area)
+        },
     ]
 }
 
@@ -204,6 +216,14 @@ pub(super) async fn in_its_own_cluster(parties: &Parties, space: &str) -> Vec<Ta
             own: Some(named("freeport-member")),
             squats: vec![named("freeport-leader"), json!({"metadata": ours("other")})],
             ..Target::new("leases", samples::leases(), SYSTEM)
+        },
+        Target {
+            own: Some(samples::property(&ours(about::CLUSTER_SET))),
+            squats: vec![
+                samples::property(&ours("hostile.example.org")),
+                samples::property(&json!({"name": about::CLUSTER_SET})),
+            ],
+            ..Target::new("clusterproperties", samples::properties(), EVERYWHERE)
         },
         Target::new("clustersets/status", ApiResource::erase::<api::cluster_set::ClusterSet>(&()), SYSTEM),
     ]);

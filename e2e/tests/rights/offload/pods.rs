@@ -50,7 +50,7 @@ async fn twin_with_binding(parties: &Parties, name: &str) {
 }
 
 /// A twin that the member made, by its own account.
-pub(in crate::rights) const MADE: &str = "pods-twin";
+const MADE: &str = "pods-twin";
 const NOT_ITS: &str = "it writes Pods with label liqo.io/managed-by: shadowpod in twins";
 
 /// In a twin where `foreign` is somebody else's Pod, as is `remote`, which is on a virtual node; `mighty` is a ServiceAccount.

@@ -10,7 +10,7 @@ use e2e::{
     waiting::{always, eventually},
 };
 use k8s_openapi::api::coordination::v1::Lease;
-use kit::holder::Holder;
+use kit::{hold::Hold, holder::Holder};
 use kube::Api;
 use presence::{
     kin::Kinship,
@@ -35,6 +35,7 @@ fn begin(leases: &Api<LeaseView>, instance: &str, home: &str, before: &[&str]) -
     let keeper = Keeper {
         detector: RestoreDetector::new(leases.clone(), HUB.to_owned()),
         us: Holder { cluster_uid: "copied".into(), instance: instance.into() },
+        hold: Hold::sole(),
         kinship: Kinship::abroad(home, before),
         pace: Pace::lasting(9),
     };

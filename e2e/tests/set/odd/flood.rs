@@ -34,8 +34,8 @@ const LARGE: usize = 70;
 const DENSE: usize = 8;
 /// Decoded, they would take 4 MB each; nobody reads them.
 const ENDPOINTS: usize = 80;
-/// Half more than a member may have, since each counts as 640 KB; and the leader cannot say so: it does not run.
-const SLICES: usize = 160;
+/// An eighth more than a member may have, since each counts as 640 KB; and the leader cannot say so: it does not run.
+const SLICES: usize = 120;
 /// Most memory of a daemon, in MiB: the manifests give it 512.
 const MEMORY_MAX: u64 = 256;
 /// Each of them costs every cluster four writes.

@@ -83,6 +83,14 @@ fn commands_say_why_nobody_acts() {
         phase(world, &ns, "Ready").await;
         west.delete::<NamespaceOffloading>(&ns, "offloading").await;
         gone(world, "east", &format!("{ns}-west")).await;
+        // Else the next command would change one that is going.
+        eventually("its finalizer is gone", || async {
+            match west.api::<NamespaceOffloading>(&ns).get_opt("offloading").await.unwrap() {
+                None => Ok(()),
+                Some(there) => Err(format!("{:?}", there.metadata)),
+            }
+        })
+        .await;
 
         let set: ClusterSet = west.take(SYSTEM, SET).await;
         let left = "this cluster is in no ClusterSet: it has left";

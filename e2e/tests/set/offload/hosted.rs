@@ -194,8 +194,16 @@ fn what_a_hostile_home_asks_for_is_refused_and_it_is_told_why() {
 
 /// Names that are not for it, and one more than its host allows.
 async fn twins_that_it_may_not_have(world: &World) {
-    let incoming = json!({"namespaces": ["kube-*", "default", "team-*"], "maxNamespaces": 2});
+    let step = json!({"step": "narrow"});
+    let incoming =
+        json!({"namespaces": ["kube-*", "default", "team-*"], "maxNamespaces": 2, "nodeLabels": step});
     peer(world.cluster("east"), "south", json!({"incoming": incoming})).await;
+    eventually("east has heard of it", || async {
+        let offers = world.leader().api::<OffloadOffer>(AREA);
+        let offer = offers.get("1.east.south").await.map_err(|error| error.to_string())?;
+        if offer.spec.node_labels.contains_key("step") { Ok(()) } else { Err(format!("{:?}", offer.spec)) }
+    })
+    .await;
     let maps = world.leader().api::<NamespaceMap>(AREA);
     let wanted = json!({
         "a": "team-a", "b": "kube-system", "c": "kube-mine", "d": "default", "e": "mine", "f": SYSTEM,

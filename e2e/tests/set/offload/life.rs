@@ -1,23 +1,19 @@
 //! What outlives a restart, and what leaving takes along.
 
 use api::{
-    cluster_set::{ClusterSet, ClusterSetStatus},
+    cluster_set::ClusterSet,
     offload::{
         map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, shadow_pod::ShadowPod,
     },
 };
 use e2e::{
-    audit,
+    audit::writes_while,
     daemon::{DAEMONS, End},
     fixture::{AREA, SET, SYSTEM, World},
-    say::say,
     waiting::eventually,
 };
 use futures::future::join_all;
-use k8s_openapi::{
-    api::core::v1::{Namespace, Node},
-    jiff::Timestamp,
-};
+use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::json;
 
@@ -54,44 +50,6 @@ pub(super) async fn looked_again(world: &World) {
         .await;
     }
     world.settled().await;
-}
-
-/// How often it is done again at the most.
-const TRIES: usize = 3;
-
-/// What the daemons write while this is done. Where a machine is so busy that one of them is not heard in time, they write that, and that
-/// it is heard again: then it is done again.
-pub(super) async fn writes_while(world: &World, done: impl AsyncFn()) -> Vec<String> {
-    let mut writes = Vec::new();
-    for _ in 0..TRIES {
-        let (begun, mark) = (Timestamp::now(), audit::mark(world));
-        done().await;
-        writes = audit::writes(world, &mark);
-        if writes.is_empty() || !somebody_was_not_heard(world, begun).await {
-            break;
-        }
-        say(&format!("somebody was not heard in time, so this is done again: {writes:#?}"));
-        world.settled().await;
-    }
-    writes
-}
-
-/// Whether a ClusterSet says otherwise than before who is heard. One that is only written again says since when it has said so.
-async fn somebody_was_not_heard(world: &World, since: Timestamp) -> bool {
-    let places = [("west", SYSTEM), ("east", SYSTEM), ("leader", SYSTEM), ("leader", AREA)];
-    let turned = async |(cluster, namespace): (&str, &str)| {
-        let sets = world.cluster(cluster).api::<ClusterSet>(namespace).list(&ListParams::default()).await;
-        let status = sets.unwrap().into_iter().filter_map(|set| set.status);
-        let of_members = |status: ClusterSetStatus| {
-            let members = status.cluster_statuses.into_iter().flat_map(|member| member.conditions);
-            status.conditions.into_iter().chain(members).collect::<Vec<_>>()
-        };
-        let mut conditions = status.flat_map(of_members);
-        conditions.any(|condition| {
-            condition.last_transition_time.is_some_and(|at| at.0.as_second() >= since.as_second())
-        })
-    };
-    join_all(places.map(turned)).await.contains(&true)
 }
 
 #[test]

@@ -61,7 +61,7 @@ async fn lose_rights(world: &World) -> (Role, ClusterRole) {
     roles.replace("freeport-member-west", &PostParams::default(), &less).await.unwrap();
     let cluster_roles = cluster_roles(world.cluster("east"));
     let cluster_role = cluster_roles.get("freeport-member-offload").await.unwrap();
-    let less = ClusterRole { rules: without(&cluster_role.rules, "nodes"), ..cluster_role.clone() };
+    let less = ClusterRole { rules: without(&cluster_role.rules, "rolebindings"), ..cluster_role.clone() };
     cluster_roles.replace("freeport-member-offload", &PostParams::default(), &less).await.unwrap();
     for daemon in ["freeport-member-west", "freeport-member-east"] {
         // A watch that is open stays open.
@@ -101,7 +101,7 @@ fn without_kinds_or_rights_the_peers_say_so_and_services_go_on() {
 
         let had = lose_rights(world).await;
         lacks(world, PAIR[0], what).await;
-        lacks(world, PAIR[1], "cannot watch Node in this cluster").await;
+        lacks(world, PAIR[1], "cannot watch RoleBinding in this cluster").await;
         services_go_on(world, &ns, "rightless").await;
         give_back_rights(world, had).await;
         join_all(PAIR.map(|(cluster, other)| peer_says(world, cluster, other, "Ready"))).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::offload::namespace::NamespaceOffloading;
 use e2e::{waiting::eventually, webhook::Webhook};
 use k8s_openapi::api::{core::v1::Pod, node::v1::RuntimeClass};
-use kube::{Api, api::PostParams};
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
 // What these rows mean is read once for the function and for the API server.
@@ -148,9 +148,7 @@ pub(super) async fn hold_through_an_api_server(webhook: &Webhook) {
         };
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         let pod: Pod = serde_json::from_value(row.pod.clone()).unwrap();
-        let pods: Api<Pod> = cluster.api(&namespace);
-        let created = pods.create(&dry, &pod).await;
-        match created {
+        match cluster.admit(&namespace, &dry, &pod).await {
             Ok(pod) => {
                 row.holds(&pod);
                 held.push(row.id);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use e2e::{
+    audit::while_all_are_heard,
     fixture::{CLUSTERS, World, alone},
     seen::{imported, right, says},
     waiting::eventually,
@@ -64,10 +65,13 @@ fn a_change_is_one_reconcile_by_each_controller_that_reads_it() {
         let at_importers = exported.keys().filter(|(cluster, _)| *cluster != "east");
         assert!(at_importers.clone().all(|(_, controller)| controller == "import"), "{exported:?}");
 
-        let before = counts(world).await;
-        east.replace_slice(&ns, "web", "web-1", &["10.1.0.9"], &[("http", 8080)]).await;
-        everywhere(world, &ns, "10.1.0.9:8080").await;
-        let changed = since(world, &before).await;
+        let changed = while_all_are_heard(world, async |turn| {
+            let (before, address) = (counts(world).await, format!("10.1.1.{turn}"));
+            east.replace_slice(&ns, "web", "web-1", &[&address], &[("http", 8080)]).await;
+            everywhere(world, &ns, &format!("{address}:8080")).await;
+            since(world, &before).await
+        })
+        .await;
         let import = CLUSTERS.map(|cluster| ((cluster, "import".to_owned()), 1.0));
         let export = (("east", "export".to_owned()), 1.0);
         assert_eq!(changed, import.into_iter().chain([export]).collect(), "an endpoint");

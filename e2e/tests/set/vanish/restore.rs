@@ -5,7 +5,7 @@ use e2e::{
     daemon::End,
     fixture::{SYSTEM, alone},
     seen::{event, imported, not_imported, right},
-    waiting::{always, eventually},
+    waiting::{VOUCHED, always, eventually, within},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
@@ -117,6 +117,10 @@ fn a7_a_member_that_starts_in_its_restored_cluster_takes_back_nothing_that_the_b
             kept.nothing_went("east's cluster is as it was before").await;
             assert_eq!(imported(west, &ns, "late").await.as_ref(), Ok(&late), "nobody took it back: {again}");
         }
+        east.exported(&ns, "late", &["10.1.0.2"]).await;
+        world.settled().await;
+        east.unexport(&ns, "late").await;
+        within(VOUCHED, "its owner may end it", || not_imported(west, &ns, "late")).await;
         world.release(&ns).await;
         kept.converges(world).await;
     });

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use api::{
     name,
+    ranges::Bounds,
     resource_export::{EndpointsPayload, ServicePayload},
     resource_import::Exporter,
 };
@@ -31,7 +32,7 @@ fn members() -> Members {
 fn judgement(record: &str, members: &Members, change: impl FnOnce(&mut Value)) -> Judgement {
     let mut record: Value = serde_json::from_str(record).unwrap();
     change(&mut record);
-    judged(serde_json::from_value::<Record>(record).unwrap(), members).judgement
+    judged(serde_json::from_value::<Record>(record).unwrap(), members, &Bounds::default()).judgement
 }
 
 fn is_going(record: &mut Value) {

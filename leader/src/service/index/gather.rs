@@ -14,12 +14,15 @@ use kit::{
 use kube::ResourceExt;
 
 use super::record::{Payload, Record, bytes};
+use crate::bounds::Noted;
 
 /// The records of a list that were read so far.
 pub(crate) struct Gathered {
     quota: Quota,
     /// Members that run Antrea's controllers: nobody else reads records of endpoints.
     antrea: Members,
+    /// Which addresses members may export: the others alone are kept.
+    noted: Noted,
     /// Those that count, by member.
     counted: HashMap<String, Gathering<Record>>,
     /// Those that do not.
@@ -27,8 +30,8 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    pub(crate) fn new(quota: Quota, antrea: Members) -> Self {
-        Self { quota, antrea, counted: HashMap::new(), exempt: HashMap::new() }
+    pub(crate) fn new(quota: Quota, antrea: Members, noted: Noted) -> Self {
+        Self { quota, antrea, noted, counted: HashMap::new(), exempt: HashMap::new() }
     }
 }
 
@@ -39,6 +42,7 @@ impl Gather<Record> for Gathered {
 
     fn take(&mut self, record: Record) {
         let record = if self.antrea.is_empty() { record.without_endpoints() } else { record };
+        let record = record.bounded(&self.noted.bounds());
         let of = if counts(&record) { &mut self.counted } else { &mut self.exempt };
         of.entry(cluster(&record)).or_default().take(record, self.quota);
     }
@@ -126,7 +130,7 @@ mod tests {
     }
 
     fn gathered(records: impl IntoIterator<Item = Record>) -> BTreeMap<String, bool> {
-        let mut gathered = Gathered::new(QUOTA, Members::default());
+        let mut gathered = Gathered::new(QUOTA, Members::default(), Noted::default());
         gathered.begin();
         records.into_iter().for_each(|record| gathered.take(record));
         let has_content =
@@ -159,7 +163,7 @@ mod tests {
             "endpoints": {"subsets": [{"addresses": addresses}]},
         });
         let kept = |antrea: &str| {
-            let mut gathered = Gathered::new(Quota::default(), Members::named(antrea));
+            let mut gathered = Gathered::new(Quota::default(), Members::named(antrea), Noted::default());
             gathered.begin();
             gathered.take(serde_json::from_value(json!({"metadata": {"name": "e"}, "spec": spec})).unwrap());
             gathered.end().iter().map(Counted::bytes).sum::<usize>()

@@ -72,6 +72,8 @@ pub(crate) struct Judged {
     /// Its size as JSON, but for what is not kept of it.
     pub(crate) bytes: usize,
     pub(crate) judgement: Judgement,
+    /// What is wrong with it though it takes part.
+    pub(crate) remark: Option<Objection>,
     /// What its status says.
     pub(crate) conditions: Vec<AntreaCondition>,
 }
@@ -79,7 +81,8 @@ pub(crate) struct Judged {
 impl Judged {
     /// Stands for the record in a request that reads nothing but its metadata.
     pub(crate) fn named(metadata: ObjectMeta) -> Self {
-        Self { metadata, cluster: String::new(), bytes: 0, judgement: Judgement::Passed, conditions: vec![] }
+        let (cluster, judgement) = (String::new(), Judgement::Passed);
+        Self { metadata, cluster, bytes: 0, judgement, remark: None, conditions: vec![] }
     }
 
     /// Whether it is being deleted, waits for us to take the finalizer off, and no import has to be written before.

@@ -75,6 +75,7 @@ impl Ledger {
     }
 
     fn reset(&mut self, records: &[Judged]) {
+        self.listed.ended();
         self.accounts.clear();
         self.places.clear();
         self.exempt.clear();

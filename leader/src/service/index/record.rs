@@ -2,8 +2,11 @@
 //!
 //! What the leader does not use is let go while a record is decoded: so a long list costs what is kept of it.
 
+use std::net::IpAddr;
+
 use api::{
     antrea::{Members, RECORD_FINALIZERS},
+    ranges::Bounds,
     resource_export::{
         ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, HEADLESS, ResourceExport, ResourceExportStatus, SERVICE,
         ServicePayload,
@@ -31,6 +34,23 @@ pub(crate) struct Record {
     /// What we said about it.
     #[serde(default)]
     pub(crate) status: Lenient<ResourceExportStatus>,
+}
+
+impl Record {
+    /// The record with no other addresses than those that its member may not export: most have none.
+    pub(crate) fn bounded(mut self, bounds: &Bounds) -> Self {
+        if let Ok(RecordSpec { cluster_id: Some(cluster), payload: Payload::Slice(Ok(slice)), .. }) =
+            &mut self.spec.content
+        {
+            slice.addresses = match bounds.of(cluster) {
+                None => Box::default(),
+                Some(ranges) => {
+                    slice.addresses.iter().copied().filter(|address| !ranges.contains(*address)).collect()
+                }
+            };
+        }
+        self
+    }
 }
 
 /// What a member says in a record.
@@ -95,11 +115,30 @@ pub(crate) enum Payload {
     #[default]
     Missing,
     Service(Result<Box<ServicePayload>, Objection>),
-    /// It does not pass through the leader: how much memory importers need for it.
-    Slice(Result<usize, Objection>),
+    /// It does not pass through the leader.
+    Slice(Result<Slice, Objection>),
     Endpoints(EndpointsText),
     /// There was more than is kept of a list.
     Unkept,
+}
+
+/// What is read of a slice.
+#[derive(Clone, Debug)]
+pub(crate) struct Slice {
+    /// How much memory importers need for it.
+    weight: usize,
+    /// Its addresses; of these, once it is [`bounded`](Record::bounded), those that its member may not export.
+    pub(crate) addresses: Box<[IpAddr]>,
+}
+
+impl Slice {
+    fn of(said: &SlicePayload) -> Self {
+        let addresses = said.endpoints.iter().flat_map(|endpoint| &endpoint.addresses);
+        Self {
+            weight: said.weight(),
+            addresses: addresses.filter_map(|address| address.parse().ok()).collect(),
+        }
+    }
 }
 
 /// The leader keeps what it takes in, and its part of what it makes of it.
@@ -108,7 +147,7 @@ const COPIES: usize = 2;
 impl Payload {
     fn weight(&self) -> usize {
         match self {
-            Self::Slice(Ok(weight)) => *weight,
+            Self::Slice(Ok(slice)) => slice.weight,
             Self::Service(Ok(service)) => COPIES * service.weight(),
             Self::Endpoints(text) => COPIES * weight(text.0.get()),
             _ => 0,
@@ -150,9 +189,9 @@ impl From<AllFields> for RecordSpec {
         let kind = all.kind.unwrap_or_default();
         let payload = match kind.as_str() {
             SERVICE => all.service.map(|service| Payload::Service(merged(service).map(Box::new))),
-            ENDPOINT_SLICE => {
-                all.endpoint_slice.map(|slice| Payload::Slice(check_slice(&slice).map(|()| slice.weight())))
-            }
+            ENDPOINT_SLICE => all
+                .endpoint_slice
+                .map(|slice| Payload::Slice(check_slice(&slice).map(|()| Slice::of(&slice)))),
             ENDPOINTS => all.endpoints.map(|text| Payload::Endpoints(EndpointsText(text))),
             _ => None,
         };

@@ -20,6 +20,8 @@ pub(crate) struct Reported {
     /// Whose it is.
     pub(crate) cluster: String,
     pub(crate) objection: Option<Objection>,
+    /// It takes part in nothing.
+    pub(crate) is_refused: bool,
     /// What its status says.
     pub(crate) conditions: Vec<AntreaCondition>,
     /// It waits for us to take the finalizer off.
@@ -42,19 +44,28 @@ impl Entry for Report {
 impl Part<String, Report> for Judged {
     fn key(&self) -> Option<String> {
         let has_failed = self.conditions.iter().any(|c| c.type_.as_deref() == Some(FAILURE));
-        let is_due = matches!(self.judgement, Judgement::Refused { .. } | Judgement::Unread { .. });
+        let is_due = self.remark.is_some()
+            || matches!(self.judgement, Judgement::Refused { .. } | Judgement::Unread { .. });
         (has_failed || is_due || self.is_to_release()).then(|| self.name_any())
     }
 
     fn put(self, report: &mut Report) -> Readers {
         let (is_to_release, is_to_read) =
             (self.is_to_release(), matches!(self.judgement, Judgement::Unread { .. }));
-        let objection = match self.judgement {
-            Judgement::Refused { objection, .. } => Some(objection),
-            _ => None,
+        let (objection, is_refused) = match self.judgement {
+            Judgement::Refused { objection, .. } => (Some(objection), true),
+            _ => (self.remark, false),
         };
         let Self { metadata, cluster, conditions, .. } = self;
-        let new = Some(Reported { metadata, cluster, objection, conditions, is_to_release, is_to_read });
+        let new = Some(Reported {
+            metadata,
+            cluster,
+            objection,
+            is_refused,
+            conditions,
+            is_to_release,
+            is_to_read,
+        });
         Readers::ALL.when(std::mem::replace(&mut report.0, new.clone()) != new)
     }
 

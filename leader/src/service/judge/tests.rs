@@ -10,7 +10,7 @@ fn record() -> Value {
 }
 
 fn judged_value(record: Value) -> Judged {
-    judged(serde_json::from_value(record).unwrap(), &Members::default())
+    judged(serde_json::from_value(record).unwrap(), &Members::default(), &Bounds::default())
 }
 
 /// The reason, and whose the record is.
@@ -88,6 +88,48 @@ fn foreign_kinds_and_slices_pass() {
 }
 
 #[test]
+fn addresses_out_of_range_are_said_and_the_rest_takes_part() {
+    let golden = include_str!("../../../../api/tests/golden/export-slice.json");
+    let said = |addresses: &[&str], ranges: &str| {
+        let mut record: Value = serde_json::from_str(golden).unwrap();
+        let endpoints: Vec<_> = addresses.iter().map(|address| json!({"addresses": [address]})).collect();
+        record["spec"]["endpointSlice"]["endpoints"] = json!(endpoints);
+        let bounds = Bounds::said(ranges);
+        // As one of a list, of which no more is kept.
+        let record = serde_json::from_value::<Record>(record).unwrap().bounded(&bounds);
+        let judged = judged(record, &Members::default(), &bounds);
+        assert_eq!(judged.judgement, Judgement::Passed);
+        assert_eq!(Part::<String, Report>::key(&judged).is_some(), judged.remark.is_some());
+        judged.remark
+    };
+    let mixed = ["10.1.0.7", "10.9.0.1", "10.9.0.2", "10.9.0.3", "10.9.0.4"];
+    assert_eq!(said(&mixed, ""), None);
+    assert_eq!(said(&mixed, "west=10.1.0.0/16"), None, "another's ranges");
+    assert_eq!(said(&mixed, "east=10.1.0.0/16,10.9.0.0/29"), None);
+    let objection = said(&mixed, "east=10.1.0.0/16").unwrap();
+    assert_eq!(objection.reason, "OutOfRange");
+    let names =
+        "10.9.0.1, 10.9.0.2, 10.9.0.3 and 1 more: in none of the ranges of cluster east (10.1.0.0/16)";
+    assert!(objection.message.starts_with(names), "{}", objection.message);
+    assert!(said(&mixed, "east=fd00::/64").unwrap().message.contains("10.1.0.7"), "a family without a range");
+}
+
+#[test]
+fn of_all_endpoints_in_one_record_those_out_of_range_are_left_out() {
+    let golden = include_str!("../../../../api/tests/golden/export-endpoints.json");
+    let mut record: Value = serde_json::from_str(golden).unwrap();
+    record["spec"]["endpoints"]["subsets"] =
+        json!([{"addresses": [{"ip": "10.1.0.7"}, {"ip": "10.9.0.1"}], "ports": [{"port": 80}]}]);
+    let cluster = record["spec"]["clusterID"].as_str().unwrap().to_owned();
+    let bounds = Bounds::said(&format!("{cluster}=10.1.0.0/16"));
+    let judged = judged(serde_json::from_value(record).unwrap(), &Members::named("north-1"), &bounds);
+    let Judgement::Endpoints { payload, .. } = judged.judgement else { panic!("{:?}", judged.judgement) };
+    let [subset] = payload.subsets.try_into().unwrap();
+    assert_eq!(subset.addresses.unwrap().into_iter().map(|a| a.ip).collect::<Vec<_>>(), ["10.1.0.7"]);
+    assert_eq!(judged.remark.unwrap().reason, "OutOfRange");
+}
+
+#[test]
 fn r12_a_headless_service_needs_no_ports_and_no_ipv4() {
     let mut record = record();
     record["spec"]["service"]["serviceSpec"] = json!({"clusterIP": "None", "ipFamilies": ["IPv6"]});
@@ -145,8 +187,10 @@ fn a2_a_broken_record_of_an_antrea_member_is_known_by_its_labels() {
     let golden = include_str!("../../../../api/tests/golden/export-service-antrea.json");
     let mut record: Value = serde_json::from_str(golden).unwrap();
     record["spec"]["service"] = json!("?");
-    let judge =
-        |record: &Value| judged(serde_json::from_value(record.clone()).unwrap(), &Members::named("north-1"));
+    let judge = |record: &Value| {
+        let record = serde_json::from_value(record.clone()).unwrap();
+        judged(record, &Members::named("north-1"), &Bounds::default())
+    };
     let service = ServiceName::new("shop", "web");
     assert_eq!(judge(&record).judgement.of(), Some(("north-1".to_owned(), service.clone())));
     assert_eq!(

@@ -113,7 +113,7 @@ impl Merging {
         let mut out = Vec::new();
         for (cluster, record) in entry.refused.iter().filter(|(cluster, _)| is_out(cluster)) {
             let Some(record) = self.access.api::<Record>().get_opt(record).await? else { continue };
-            let judged = judged(record.clone(), &self.access.antrea);
+            let judged = judged(record.clone(), &self.access.antrea, &self.access.noted.bounds());
             if let Judgement::Service { payload, .. } = judged.judgement {
                 out.push((cluster, record, Offer { metadata: judged.metadata, payload: *payload }));
             }

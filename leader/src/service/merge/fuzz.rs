@@ -1,6 +1,6 @@
 //! Records of all sorts: none panics, none disturbs the others.
 
-use api::antrea::Members;
+use api::{antrea::Members, ranges::Bounds};
 use kit::{index::Index, objects::Change};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn planned(records: Vec<Value>) -> (Plan, bool) {
     let mut index = Index::<ServiceName, ServiceEntry>::default();
     // What has no metadata no watch brings.
     for record in records.into_iter().filter_map(|record| serde_json::from_value::<Record>(record).ok()) {
-        index.change(Change::Apply(judged(record, &Members::default())));
+        index.change(Change::Apply(judged(record, &Members::default(), &Bounds::default())));
     }
     let entry = index.get(&service("web")).unwrap();
     (desired(&service("web"), entry), entry.offers.get("west").is_some_and(|offer| !offer.payload.withdrawn))

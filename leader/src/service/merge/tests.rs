@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use api::resource_export::ServicePayload;
 use k8s_openapi::api::core::v1::ServicePort as CorePort;
@@ -34,9 +34,9 @@ fn entry(offers: &[(&str, i64, &[i32])]) -> ServiceEntry {
 fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
     if let Plan::Write { import: Some(spec), withdrawn, .. } = desired(&service(), &entry) {
         entry.offers.retain(|_, offer| !withdrawn.contains(&offer.metadata));
-        let nobody = spec.exporters.as_ref().is_some_and(Vec::is_empty);
+        let is_over = is_over(&spec);
         let import = Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(spec)) };
-        entry.import = (!nobody).then(|| Arc::new(import));
+        entry.import = (!is_over).then(|| Arc::new(import));
     }
     entry
 }
@@ -73,7 +73,26 @@ fn a_withdrawal_shrinks_the_import_and_the_last_one_empties_it_before_it_goes() 
     let Plan::Write { import: Some(none), withdrawn, .. } = desired(&service(), &one) else { panic!() };
     assert_eq!(none.exporters, Some(vec![]));
     assert!(none.service_import.is_some(), "Antrea dereferences it");
-    assert_eq!(withdrawn.len(), 1);
+    assert_eq!((withdrawn.len(), is_over(&none)), (1, true));
+}
+
+#[test]
+fn an_import_that_nobody_exports_stays_as_long_as_somebody_is_evicted() {
+    let mut one = carried_out(entry(&[("east", 1, &[80])]));
+    let had = spec(&one);
+    Arc::make_mut(one.offers.get_mut("east").unwrap()).payload.withdrawn = true;
+    let Plan::Write { import: Some(mut none), .. } = desired(&service(), &one) else { panic!() };
+    let evicted = [("east".to_owned(), jiff::Timestamp::UNIX_EPOCH)].into();
+    none.evicted = lost(Some(&had), &none, &evicted);
+    assert!(none.exporters == Some(vec![]) && !is_over(&none), "who was away learns of it");
+
+    let import = Import { metadata: ObjectMeta::default(), spec: Lenient(Ok(none.clone())) };
+    let kept = ServiceEntry { import: Some(Arc::new(import)), ..ServiceEntry::default() };
+    let Plan::Write { import: Some(mut again), .. } = desired(&service(), &kept) else { panic!() };
+    again.evicted = lost(Some(&none), &again, &evicted);
+    assert_eq!(again, none, "a second look writes nothing");
+    again.evicted = lost(Some(&none), &again, &BTreeMap::new());
+    assert!(is_over(&again), "it is heard again, or has left");
 }
 
 fn missing(entry: &ServiceEntry) -> Vec<String> {

@@ -209,12 +209,14 @@ impl Copies {
             return;
         };
         let watched = Watched::new(Instant::now());
-        let stop = watched.stop.clone();
+        let (stop, watches) = (watched.stop.clone(), watched.watches.clone());
+        let restored = self.contract.restored.clone();
         let watch = self.watch(&scope, (client, stream), &watched.watches);
         self.watched.with(|all| all.insert(scope, watched));
         tasks.spawn(async move {
             tokio::select! {
                 () = watch => {}
+                () = watches.restored() => restored.cancel(),
                 () = stop.cancelled() => {}
             }
         });

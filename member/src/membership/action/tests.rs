@@ -1,4 +1,4 @@
-use api::membership;
+use api::{label, membership};
 use kit::objects::{Change, Objects};
 use serde_json::{Value, json};
 
@@ -50,6 +50,21 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
+fn a_proxy_and_a_name_of_the_certificate_are_annotations_and_another_way_is_another_session() {
+    let via = |proxy: &str| {
+        let annotations = json!({label::PROXY_URL: proxy, label::TLS_SERVER_NAME: "leader.example"});
+        let state = state(|set| set["metadata"]["annotations"] = annotations);
+        let Action::Connect { target, note } = state.action() else { panic!() };
+        (target, note.via)
+    };
+    let ((by, said), (by_other, _)) = (via("http://proxy:3128"), via("http://other:3128"));
+    assert_eq!(said.proxy.as_deref(), Some("http://proxy:3128"));
+    assert_eq!(said.server_name.as_deref(), Some("leader.example"));
+    assert!(by == via("http://proxy:3128").0 && by != by_other && by != target());
+    assert_eq!(via("").1.proxy, None);
+}
+
+#[test]
 fn claims_say_who_we_are_where_the_cluster_set_does_not() {
     let mut state = state(|s| s["spec"]["clusterID"] = json!(""));
     let Action::Wait { verdict, .. } = state.action() else { panic!() };
@@ -63,6 +78,20 @@ fn claims_say_who_we_are_where_the_cluster_set_does_not() {
     assert_eq!(action(&state), "connect as north");
     claim(&mut state, "id.k8s.io", "No ID");
     assert_eq!(action(&state), "InvalidSpec");
+}
+
+#[test]
+fn r73_a_property_that_somebody_changes_ends_no_membership_that_got_its_id_there() {
+    let mut state = state(|s| s["spec"]["clusterID"] = json!(""));
+    let says = |state: &mut MembershipState, id: &str| {
+        let property = json!({"metadata": {"name": about::CLUSTER_ID}, "spec": {"value": id}});
+        state.properties.change(Change::Apply(serde_json::from_value(property).unwrap()));
+    };
+    says(&mut state, "east");
+    assert_eq!(action(&state), "connect as east");
+    state.notes = noted().notes;
+    says(&mut state, "north");
+    assert_eq!(action(&state), "connect as east");
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Control {
             return false;
         }
         // A session with another server or Secret is noted once it is present at the leader.
-        if let Some(running) = self.running.as_ref().filter(|running| running.target.is_same(&begun)) {
+        if let Some(running) = self.running.as_ref().filter(|running| running.target().is_same(&begun)) {
             running.begin();
         }
         true

@@ -75,6 +75,7 @@ async fn withdraw_under_lease(features: &Features, access: &Access) -> Result<()
     let keeper = Keeper {
         detector,
         us: access.env.holder.clone(),
+        hold: access.env.hold.clone(),
         kinship: access.home.kinship(),
         pace: access.env.pace,
     };

@@ -61,7 +61,8 @@ pub(in crate::membership) async fn write_status(
     match writer.put_status(set, &want).await {
         Ok(written) => {
             leave_event(env, set, &report.verdict, verdict::is_problem(&report.verdict));
-            for Complete { verdict, is_problem } in report.complete.iter().flatten() {
+            for Complete { verdict, is_problem } in report.complete.iter().flatten().chain(&report.credential)
+            {
                 leave_event(env, set, verdict, *is_problem);
             }
             state.with(|state| state.cluster_sets.answered(written, lists));

@@ -24,7 +24,6 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Pods,
     index::{POD, PodEntry},
-    ranges,
     view::{BoundPod, OwnShadowPod},
 };
 use crate::{
@@ -34,6 +33,7 @@ use crate::{
         knowledge::{Knowledge, POD_PACE},
         view::VirtualNode,
     },
+    ranges,
 };
 
 /// All exchanges of a session. Cloning shares them.
@@ -154,6 +154,11 @@ impl Exchanges {
             exchange.area.list_again();
             exchange.store.enqueue_all(POD);
         }
+    }
+
+    /// Those that run list when it is our turn. One that begins does so at once: which hosts there are is known by lists that waited.
+    pub(crate) fn take_turns(&self, place: Option<usize>) {
+        self.running.with(|running| running.values().for_each(|exchange| exchange.area.take_turns(place)));
     }
 
     fn added(&self, host: &str, stop: &CancellationToken) -> Option<Exchange> {

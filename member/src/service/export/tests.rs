@@ -13,9 +13,11 @@ use crate::{
         index::{
             cluster::{Cluster, EndpointIp},
             entry::ServiceEntry,
+            limits::Limits,
+            links::Links,
             view::Namespace,
         },
-        offer::fixture::{Settings, entry, export, known, known_with, local_service, service, slice},
+        offer::fixture::{Settings, entry, export, known, known_with, local_service, service, slice, with},
     },
 };
 
@@ -46,7 +48,7 @@ fn carried_out(mut entry: ServiceEntry) -> ServiceEntry {
 }
 
 fn reason(change: impl FnOnce(&mut Value)) -> &'static str {
-    let entry = ServiceEntry { service: Some(Arc::new(local_service(change))), ..entry() };
+    let entry = with(entry(), |entry| entry.service = Some(Arc::new(local_service(change))));
     invalid(&entry, Settings::default())
 }
 
@@ -55,7 +57,7 @@ fn the_records_are_those_of_the_wire_contract() {
     let written = carried_out(entry());
     let golden: Value =
         serde_json::from_str(include_str!("../../../../api/tests/golden/export-service.json")).unwrap();
-    let record = serde_json::to_value(&*written.own_service.unwrap()).unwrap();
+    let record = serde_json::to_value(&**written.own_service.as_ref().unwrap()).unwrap();
     assert_eq!(record["metadata"], golden["metadata"]);
     assert_eq!(record["spec"]["service"]["exportedAt"], golden["spec"]["service"]["exportedAt"]);
     assert_eq!(record["spec"]["clusterID"], "east");
@@ -85,7 +87,7 @@ fn what_cannot_be_exported_says_why() {
     assert_eq!(reason(|s| s["spec"]["ports"] = json!(many)), "TooManyPorts");
     let imported = json!({"multicluster.antrea.io/imported-service": "true"});
     assert_eq!(reason(|s| s["metadata"]["annotations"] = imported), "ImportedService");
-    let none = ServiceEntry { service: None, ..entry() };
+    let none = with(entry(), |entry| entry.service = None);
     assert_eq!(invalid(&none, Settings::default()), "NoService");
 }
 
@@ -95,7 +97,7 @@ fn a_leader_of_antreas_has_neither_headless_imports_nor_ipv6() {
         let change = |service: &mut Value| {
             service["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone())
         };
-        let entry = ServiceEntry { service: Some(Arc::new(local_service(change))), ..entry() };
+        let entry = with(entry(), |entry| entry.service = Some(Arc::new(local_service(change))));
         assert!(offer(&known("east", &entry)).is_ok());
         let settings = Settings { antrea_leads: true, ..Settings::default() };
         assert_eq!(invalid(&entry, settings), "InvalidServiceType");
@@ -112,6 +114,8 @@ fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn()
         endpoints_objects: false,
         wire: Wire::Freeport,
         families: vec![],
+        links: Links::default(),
+        limits: Limits::default(),
     };
     let knowledge = Knowledge::new(cluster);
     let namespace = |labels: Value| -> Namespace {
@@ -127,7 +131,7 @@ fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn()
         assert_eq!(knowledge.known(&service()).unwrap().namespace.excluded, is_excluded);
     }
 
-    let entry = ServiceEntry { service: None, ..written };
+    let entry = with(written, |entry| entry.service = None);
     let excluded = Settings { is_excluded: true, ..Settings::default() };
     assert_eq!(invalid(&entry, excluded.clone()), "NamespaceExcluded", "before what else may be wrong");
     let steps = super::desired(&known_with("east", &entry, excluded.clone()), false);
@@ -136,7 +140,8 @@ fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn()
         Step::Remove { .. } | Step::Delete { .. } => true,
     };
     assert!(steps.len() == 2 && steps.iter().all(withdrawn), "{steps:?}");
-    let nobody_asked = ServiceEntry { export: None, unexported: Some(Unexported::Decided), ..entry };
+    let nobody_asked =
+        with(entry, |entry| (entry.export, entry.unexported) = (None, Some(Unexported::Decided)));
     assert!(matches!(offer(&known_with("east", &nobody_asked, excluded)), Ok(None)));
 }
 
@@ -189,10 +194,8 @@ fn a7_what_a_restored_cluster_does_not_have_stays_exported_until_it_is_there_aga
 fn a_record_that_does_not_decode_is_put_right() {
     let mut written = carried_out(entry());
     Arc::make_mut(written.own_service.as_mut().unwrap()).spec = Lenient(Err("broken".into()));
-    assert_eq!(
-        carried_out(written).own_service.unwrap().spec,
-        carried_out(entry()).own_service.unwrap().spec
-    );
+    let spec = |entry: ServiceEntry| carried_out(entry).own_service.as_ref().unwrap().spec.clone();
+    assert_eq!(spec(written), spec(entry()));
 }
 
 fn all_endpoints(steps: &[Step]) -> Vec<&Step> {
@@ -229,7 +232,7 @@ fn all_endpoints_are_written_in_one_record_while_somebody_reads_it() {
 
 #[test]
 fn an_export_without_endpoints_says_so_in_the_record_of_all() {
-    let entry = ServiceEntry { slices: [].into(), ..entry() };
+    let entry = with(entry(), |entry| entry.slices.clear());
     let steps = desired(&entry, true);
     let [Step::Put { want, .. }] = all_endpoints(&steps)[..] else { panic!("{steps:?}") };
     assert_eq!(want.spec.0.as_ref().unwrap().endpoints, Some(EndpointsPayload::default()));

@@ -1,16 +1,17 @@
 //! Writing what has to be here of one import, in the order in which clients may find it. One step that fails does not keep the later
 //! ones from being done.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use api::{
     condition::{Verdict, already_said, conditions},
+    lease::STALE,
     mcs::{EndpointSliceObjects, ImportedCluster, ServiceImportStatus},
 };
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kit::{queue::Outcome, write::Error};
+use kit::{planted::Defect, queue::Outcome, write::Error};
 use kube::{Resource, ResourceExt};
 
 use super::{
@@ -18,6 +19,7 @@ use super::{
     continuity::Writers,
     object::service_import,
     plan::DesiredImport,
+    reachable::standing,
     slice,
     verdict::{self, Refusal, Refusals, Transition},
 };
@@ -111,15 +113,20 @@ impl Importing {
             refusals.note(Refusal::EndpointSlice, self.delete(&**slice).await);
         }
         self.put_endpoints(known, &desired, is_reachable, &mut refusals).await;
+        let (clusters, is_to_come) = standing(known, &desired);
         if refusals.are_all() {
             match written.as_ref().or(entry.import.as_deref()) {
                 Some(import) if !entry.is_anothers() => {
-                    self.write_status(import, &desired, &refusals).await?
+                    self.write_status(import, &desired, clusters, &refusals).await?
                 }
                 _ => self.warn_of(&want, &refusals),
             }
         }
-        let done = if is_renamed { Outcome::Requeue(RENAMED) } else { Outcome::Done };
+        let done = match () {
+            () if is_renamed => Outcome::Requeue(RENAMED),
+            () if is_to_come => Outcome::Requeue(STALE),
+            () => Outcome::Done,
+        };
         refusals.into_error().map_or(Ok(done), Err)
     }
 
@@ -161,10 +168,7 @@ impl Importing {
     /// One slice that the API server does not take must not keep the others out. Those that stay as they are are still ours.
     async fn put_slices(&self, known: &Known, desired: &DesiredImport, refusals: &mut Refusals) {
         let entry = &known.entry;
-        let wanted: BTreeSet<_> = desired.slices.iter().map(ResourceExt::name_any).collect();
-        let is_held = |name: &String| !wanted.contains(name) && !desired.leftover.contains(name);
-        let held = entry.imported_slices.iter().filter(|(name, _)| is_held(name));
-        let held = held.map(|(_, slice)| slice::labelled(&known.service, (**slice).clone()));
+        let held = desired.held.iter().map(|slice| slice::labelled(&known.service, slice.clone()));
         let all: Vec<_> = desired.slices.iter().cloned().chain(held).collect();
         let written = stream::iter(all).map(|slice| self.put_slice(entry, slice)).buffered(AT_ONCE);
         for written in written.collect::<Vec<_>>().await {
@@ -174,19 +178,26 @@ impl Importing {
 
     async fn put_slice(&self, entry: &ServiceEntry, slice: Slice) -> Result<Option<Slice>, Error> {
         let have = entry.imported_slices.get(&slice.name_any()).map(Arc::as_ref);
+        let is_fewer = |have: &Slice| slice.endpoints.len() < have.endpoints.len();
+        if Defect::StaleEndpoint.is_planted() && have.is_some_and(is_fewer) {
+            return Ok(None);
+        }
         self.knowledge.put_imported(&self.writer, have, &slice).await
     }
 
+    /// `clusters`: how it stands with them.
     async fn write_status(
         &self,
         import: &Import,
         desired: &DesiredImport,
+        clusters: Verdict,
         refusals: &Refusals,
     ) -> Result<(), Error> {
         let verdict = verdict::ready(&import.name_any(), desired, refusals);
+        let verdicts = [verdict.clone(), clusters];
         let have = import.status.0.clone().unwrap_or_default();
         let want =
-            self.writer.known::<Import, _>(&status(desired, &verdict, &have, import.metadata.generation))?;
+            self.writer.known::<Import, _>(&status(desired, &verdicts, &have, import.metadata.generation))?;
         if have.clusters == want.clusters
             && have.endpoint_slice_objects == want.endpoint_slice_objects
             && already_said(&have.conditions, &want.conditions)
@@ -216,11 +227,10 @@ impl Importing {
 
 fn status(
     desired: &DesiredImport,
-    verdict: &Verdict,
+    verdicts: &[Verdict],
     have: &ServiceImportStatus,
     generation: Option<i64>,
 ) -> ServiceImportStatus {
-    let verdicts = std::slice::from_ref(verdict);
     let cluster = |cluster: &String| ImportedCluster { cluster: cluster.clone() };
     ServiceImportStatus {
         clusters: desired.clusters.iter().map(cluster).collect(),

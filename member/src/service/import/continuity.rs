@@ -29,6 +29,8 @@ pub(super) struct Writers {
     pub(super) leader_uid: Option<String>,
     /// The Common Area was restored from a backup while we watched it.
     pub(super) restored: bool,
+    /// The leader says that nobody exports the Service any more, and its word alone does not count: what is noted about that.
+    pub(super) withheld: Option<String>,
     /// Leases of those whose records are of before the restore, as far as is known.
     pub(super) outdated: BTreeSet<String>,
 }
@@ -62,6 +64,12 @@ pub(super) fn noted(entry: &ServiceEntry) -> Option<&str> {
     entry.own_import()?.annotations().get(label::HUB).map(String::as_str)
 }
 
+/// What is noted of an import that stays against the leader's word.
+pub(super) fn withheld(entry: &ServiceEntry) -> Option<&str> {
+    let noted = entry.own_import()?.annotations().get(label::WITHHELD).map(String::as_str);
+    noted.filter(|noted| !noted.is_empty())
+}
+
 /// Clusters that have a part here, that the import does not name, and of which it is not known that they are gone.
 pub(super) fn absent(known: &Known, import: &LeaderRecord) -> BTreeSet<String> {
     if known.is_measured(import) {
@@ -69,8 +77,18 @@ pub(super) fn absent(known: &Known, import: &LeaderRecord) -> BTreeSet<String> {
     }
     let named: BTreeSet<_> = known.exporters().iter().map(|exporter| exporter.cluster_id.as_str()).collect();
     let parts_gone = &known.entry.parts_gone;
-    let is_absent = |cluster: &String| !named.contains(cluster.as_str()) && !parts_gone.contains(cluster);
+    let is_absent = |cluster: &String| {
+        !named.contains(cluster.as_str()) && !parts_gone.contains(cluster) && !is_evicted(known, cluster)
+    };
     had(known).into_iter().filter(is_absent).collect()
+}
+
+/// Whether the leader has taken the part of a cluster back in its place, which is believed where the cluster is silent: it can vouch for
+/// nothing, and would never do.
+pub(super) fn is_evicted(known: &Known, cluster: &str) -> bool {
+    let evicted = known.entry.leader_import.iter().flat_map(|import| &import.spec.evicted);
+    known.cluster.links.silent.contains_key(cluster)
+        && evicted.into_iter().any(|evicted| evicted.cluster_id == cluster)
 }
 
 /// The merged Service as it was last imported here.

@@ -1,6 +1,9 @@
 //! Finding out whether what is missing is meant to be: waits until its writer vouches for it, then asks the leader's API server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 use api::{
     ServiceName, label, name,
@@ -12,7 +15,12 @@ use kit::{list, write::Error};
 use kube::{Api, ResourceExt, api::ListParams};
 use presence::vouch::WriterState;
 
-use super::{Importing, continuity::Writers, plan::Doubt};
+use super::{
+    Importing,
+    continuity::{self, Writers},
+    plan::Doubt,
+    withdrawals::Said,
+};
 use crate::service::index::{known::Known, view::Offered};
 
 impl Importing {
@@ -81,14 +89,68 @@ impl Importing {
         }
     }
 
+    /// Whether all clusters that have a part here have taken it back themselves. What was asked for only just now is as it was then.
+    pub(super) async fn have_said(&self, known: &Known, writers: &Writers) -> Said {
+        let (service, entry) = (&known.service, &known.entry);
+        let mut here = continuity::had(known);
+        here.retain(|cluster| !entry.parts_gone.contains(cluster) && !continuity::is_evicted(known, cluster));
+        if here.is_empty() {
+            return Said::Yes;
+        }
+        let with_slices = here.iter().filter(|cluster| entry.peers.contains_key(*cluster)).cloned().collect();
+        let is_due = self.withdrawals.with(|all| all.asks(service, with_slices, Instant::now()));
+        let offers = here.remove(known.us()) && entry.last_exported.is_some();
+        if !is_due && !offers && !here.is_empty() {
+            return self.withdrawals.with(|all| all.said(service));
+        }
+        let mut said = if offers { Said::No } else { Said::Yes };
+        for cluster in here.iter().take_while(|_| !offers) {
+            let has_said = self.has_said(known, writers, cluster).await;
+            said = said.max(*has_said.as_ref().unwrap_or(&Said::Unknown));
+            if said != Said::Yes {
+                tracing::info!(%service, cluster, ?has_said,
+                    "the leader takes back much at once, and not all clusters have taken this back: keeping what is imported"
+                );
+                break;
+            }
+        }
+        self.withdrawals.with(|all| all.answered(service, said));
+        said
+    }
+
+    /// Whether the cluster has taken its part back: by its record, or as one that has left, or as one that lives and has no records any more:
+    /// it puts back what it has not taken back.
+    async fn has_said(&self, known: &Known, writers: &Writers, cluster: &str) -> Result<Said, Error> {
+        if writers.is_outdated(cluster) {
+            return Ok(Said::No);
+        }
+        let records = Api::<Offered>::namespaced(self.leader.clone(), &self.us.common_area);
+        if let Some(record) = records.get_opt(&self.antrea.service_export(cluster, &known.service)).await? {
+            return Ok(if self.is_taken_back(cluster, &record) { Said::Yes } else { Said::No });
+        }
+        let lease = name::member_lease(cluster);
+        let counts = match self.vouching.state(&lease) {
+            // What is left of it is on its way out.
+            WriterState::Left => return Ok(Said::Yes),
+            WriterState::Belongs => self.vouching.lives(&lease),
+            WriterState::Unknown => writers.leader_is_the_same(known),
+        };
+        // Its slices go after its record, and its word counts when it is heard.
+        let has_gone = counts && !known.entry.peers.contains_key(cluster);
+        Ok(if has_gone { Said::Yes } else { Said::Unknown })
+    }
+
+    fn is_taken_back(&self, cluster: &str, record: &Offered) -> bool {
+        // Antrea's way to say it.
+        let is_going = self.antrea.contains(cluster) && record.metadata.deletion_timestamp.is_some();
+        record.is_withdrawn() || is_going
+    }
+
     /// Asks for the record by which the cluster would take part, and if it has one, waits for the leader to name it.
     async fn confirm_part_gone(&self, service: &ServiceName, cluster: &str) -> Result<bool, Error> {
         let records = Api::<Offered>::namespaced(self.leader.clone(), &self.us.common_area);
         let record = records.get_opt(&self.antrea.service_export(cluster, service)).await?;
-        // Antrea's way to say it.
-        let is_going =
-            |record: &Offered| self.antrea.contains(cluster) && record.metadata.deletion_timestamp.is_some();
-        let gone = record.as_ref().is_none_or(|record| record.is_withdrawn() || is_going(record));
+        let gone = record.as_ref().is_none_or(|record| self.is_taken_back(cluster, record));
         if gone {
             tracing::info!(%service, cluster, "the cluster does not export this Service any more, and this is confirmed");
             self.knowledge.services.note(service, |entry| {

@@ -59,10 +59,9 @@ fn endpoints(known: &Known, desired: &DesiredImport) -> Option<CoreEndpoints> {
     }
     // They have room for one family: the first of the Service.
     let family = derived(known, desired).spec.ip_families.into_iter().next()?;
-    let (service, entry) = (&known.service, &known.entry);
-    let stay = entry.imported_slices.iter().filter(|(name, _)| !desired.leftover.contains(name));
-    let mut slices: BTreeMap<String, &Slice> = stay.map(|(name, slice)| (name.clone(), &**slice)).collect();
-    slices.extend(desired.slices.iter().map(|slice| (slice.name_any(), slice)));
+    let service = &known.service;
+    let slices = desired.slices.iter().chain(&desired.held);
+    let slices: BTreeMap<String, &Slice> = slices.map(|slice| (slice.name_any(), slice)).collect();
     let mut subsets = subsets(slices.into_values().filter(|slice| slice.address_type == family));
     let mut metadata = metadata::of_ours(service, name::imported_service(&service.name));
     let labels = metadata.labels.get_or_insert_default();

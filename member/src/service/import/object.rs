@@ -1,5 +1,7 @@
 //! The Service and the ServiceImport of an import: pure.
 
+use std::collections::BTreeMap;
+
 use api::{
     family, label,
     mcs::{ClientIpConfig, ServiceImportSpec, SessionAffinityConfig},
@@ -7,7 +9,12 @@ use api::{
     view::Lenient,
 };
 
-use super::{address, continuity::Writers, metadata, plan::DesiredImport};
+use super::{
+    address,
+    continuity::{self, Writers},
+    metadata,
+    plan::DesiredImport,
+};
 use crate::service::index::{
     known::Known,
     view::{Import, Service, ServiceSpec},
@@ -57,7 +64,8 @@ fn affinity_config(merged: &ServiceImportSpec) -> SessionAffinityConfig {
 }
 
 /// The ServiceImport, with the addresses of its Service; `ips` and `ipFamilies` agree in one write. It notes the leader, but
-/// only once nothing is missing in the import of that one; after a restore nothing noted before counts.
+/// only once nothing is missing in the import of that one; after a restore nothing noted before counts. That it stays against the leader's
+/// word is noted for the next process.
 pub(super) fn service_import(
     known: &Known,
     writers: &Writers,
@@ -75,7 +83,15 @@ pub(super) fn service_import(
         (None, None) if writers.restored => Some(String::new()),
         _ => None,
     };
-    metadata.annotations = noted.map(|noted| [(label::HUB.to_owned(), noted)].into());
+    let hub = noted.map(|noted| (label::HUB.to_owned(), noted));
+    let withheld = match &writers.withheld {
+        None if known.exporters().is_empty() => None,
+        None => continuity::withheld(&known.entry).map(|_| String::new()),
+        withheld => withheld.clone(),
+    };
+    let withheld = withheld.map(|withheld| (label::WITHHELD.to_owned(), withheld));
+    let annotations: BTreeMap<_, _> = hub.into_iter().chain(withheld).collect();
+    metadata.annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
     metadata::add(&desired.exported, &mut metadata);
     Import { metadata, spec: Lenient(Ok(spec)), status: Lenient::default() }
 }

@@ -1,8 +1,8 @@
 //! Our own part in what is imported here, as long as there is no word of the leader: a start while it is away, a broken Secret.
 //!
 //! The ServiceImport says what it is, and the EndpointSlices of this cluster which endpoints there are. So our slices are put right
-//! and those of Pods that are gone go; nothing else is touched: no part of another cluster, no Service, no ServiceImport. Safe to run
-//! twice, and beside nothing: the controller of imports starts when this one has ended, and takes it from there.
+//! and those of Pods that are gone go. Of other clusters' slices only this is touched, whether their endpoints are ready as far as that
+//! depends on whether they answer from here; no Service, no ServiceImport. Safe to run twice, and beside nothing: the controller of imports starts when this one has ended, and takes it from there.
 //!
 //! Whether a ServiceExport that is not there was deleted or vanished needs the record of it, so until the leader is there the part
 //! stays, as it does in the other clusters.
@@ -16,9 +16,9 @@ use kit::{
 };
 use kube::ResourceExt;
 
-use super::{address, continuity, plan::own_slices};
+use super::{address, continuity, demote::demote, mark::restored, plan::own_slices};
 use crate::service::{
-    index::{IMPORT, known::Known, view::Slice},
+    index::{IMPORT, entry::source_cluster, known::Known, view::Slice},
     knowledge::Knowledge,
 };
 
@@ -40,8 +40,22 @@ pub(super) struct OwnPart {
     pub(super) leftover: Vec<String>,
 }
 
-/// Plans for our part in one import; nothing where we have none, or where it is not known what is imported.
+/// Plans for what this cluster alone decides about one import: our part, and whether those of others get traffic.
 pub(super) fn own_part(known: &Known) -> OwnPart {
+    let (us, entry) = (known.us(), &known.entry);
+    let mut part = ours(known);
+    let others =
+        entry.imported_slices.values().filter(|slice| source_cluster(slice).is_some_and(|from| from != us));
+    let mut others: Vec<_> = others.map(|slice| restored(slice)).collect();
+    demote(part.put.iter_mut().chain(&mut others), known);
+    let is_new =
+        |slice: &Slice| entry.imported_slices.get(&slice.name_any()).is_none_or(|there| **there != *slice);
+    part.put.extend(others.into_iter().filter(is_new));
+    part
+}
+
+/// Our part; nothing where we have none, or where it is not known what is imported.
+fn ours(known: &Known) -> OwnPart {
     let (us, entry) = (known.us(), &known.entry);
     let merged = continuity::last_merged(entry).filter(|_| entry.parts().contains(us));
     let Some(merged) = merged.map(|merged| merged.spec) else { return OwnPart::default() };
@@ -59,7 +73,10 @@ pub(super) fn own_part(known: &Known) -> OwnPart {
 impl OwnEndpoints {
     /// Brings our part in one import up to date.
     pub(crate) async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
-        let known = self.knowledge.known(&service).filter(|known| known.namespace.active);
+        let known = self
+            .knowledge
+            .known(&service)
+            .filter(|known| known.namespace.active && known.entry.unread().is_none());
         let Some(known) = known else { return Ok(Outcome::Done) };
         let done = self.carry_out(&known, own_part(&known)).await;
         self.knowledge.outcome(&service.namespace, done.map(|()| Outcome::Done))

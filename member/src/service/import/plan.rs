@@ -1,28 +1,28 @@
 //! What has to be here for an import: pure functions of what is known.
 
+mod sliced;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     label,
     mcs::{ServiceImportSpec, ServiceImportType},
-    name,
     resource_import::{MergedMetadata, MergedService},
-    slice::SlicePayload,
 };
 use kube::ResourceExt;
 
+use self::sliced::Sliced;
+pub(super) use self::sliced::own_slices;
 use super::{
     address,
     continuity::{self, Writers},
-    slice::{Source, imported},
+    demote::demote,
+    mark::restored,
 };
-use crate::service::{
-    index::{
-        entry::ServiceEntry,
-        known::Known,
-        view::{Service, Slice, is_ours},
-    },
-    offer::offer,
+use crate::service::index::{
+    entry::{ServiceEntry, source_cluster},
+    known::Known,
+    view::{Service, Slice, is_ours},
 };
 
 /// What a reconcile of one import comes to.
@@ -45,6 +45,14 @@ impl Plan {
             Self::Hold(doubts) => doubts,
             Self::Import(import) => &import.doubts,
             Self::Nothing | Self::Remove => &[],
+        }
+    }
+
+    /// How many addresses of a cluster are left out.
+    pub(super) fn left_out(&self) -> BTreeMap<String, usize> {
+        match self {
+            Self::Import(import) => import.left_out.clone(),
+            Self::Hold(_) | Self::Nothing | Self::Remove => BTreeMap::new(),
         }
     }
 }
@@ -85,12 +93,18 @@ pub(super) struct DesiredImport {
     pub(super) kept: BTreeSet<String>,
     /// The EndpointSlices.
     pub(super) slices: Vec<Slice>,
+    /// Slices of clusters that have no word here now: they stay as these said last.
+    pub(super) held: Vec<Slice>,
     /// Names of slices of ours that have to go.
     pub(super) leftover: Vec<String>,
     /// What is missing though its writer has not taken it back.
     pub(super) doubts: Vec<Doubt>,
     /// uid of the import, when nothing of what is here is missing in it.
     pub(super) accepted: Option<String>,
+    /// Clusters whose endpoints are not ready here because none answers.
+    pub(super) demoted: BTreeSet<String>,
+    /// How many addresses of a cluster are left out because endpoints of it must not have them here.
+    pub(super) left_out: BTreeMap<String, usize>,
 }
 
 impl DesiredImport {
@@ -110,6 +124,22 @@ impl DesiredImport {
         });
     }
 
+    /// Holds the slices of ours that are neither made nor in the way, without addresses that their cluster must not have here by now.
+    fn hold(&mut self, known: &Known) {
+        let wanted: BTreeSet<_> = self.slices.iter().map(ResourceExt::name_any).collect();
+        let all = known.entry.imported_slices.iter();
+        let held = all.filter(|(name, _)| !wanted.contains(*name) && !self.leftover.contains(name));
+        self.held = held.map(|(_, slice)| restored(slice)).collect();
+        for slice in &mut self.held {
+            let Some(from) = source_cluster(slice).filter(|from| *from != known.us()).cloned() else {
+                continue;
+            };
+            let is_admitted = known.cluster.limits.admitted(&from);
+            slice.endpoints.iter_mut().for_each(|endpoint| endpoint.shared.addresses.retain(&is_admitted));
+            slice.endpoints.retain(|endpoint| !endpoint.shared.addresses.is_empty());
+        }
+    }
+
     /// Whether the Service can become what it has to be.
     pub(super) fn fits(&self, there: &Service) -> bool {
         address::can_become(&there.spec, &self.families, self.is_headless())
@@ -118,6 +148,17 @@ impl DesiredImport {
 
 /// Plans for one import.
 pub(super) fn desired(known: &Known, writers: &Writers) -> Plan {
+    let mut plan = exchanged(known, writers);
+    if let Plan::Import(import) = &mut plan {
+        import.hold(known);
+        let all = import.slices.iter_mut().chain(&mut import.held);
+        import.demoted = demote(all, known);
+    }
+    plan
+}
+
+/// The plan by what clusters and leader say.
+fn exchanged(known: &Known, writers: &Writers) -> Plan {
     let entry = &known.entry;
     let ours_here = entry.is_imported();
     match &entry.leader_import {
@@ -136,7 +177,9 @@ pub(super) fn desired(known: &Known, writers: &Writers) -> Plan {
             let merged = last.unwrap_or_else(|| continuity::merged(&import.spec));
             let accepted = absent.is_empty().then(|| import.uid.clone());
             let mut import = desired_import(known, writers, merged, &named.collect(), absent);
-            import.keep_only_what_is_here(known);
+            if writers.withheld.is_none() {
+                import.keep_only_what_is_here(known);
+            }
             Plan::Import(DesiredImport { accepted, ..import })
         }
         outdated => without_import(known, writers, outdated.is_none()),
@@ -153,7 +196,7 @@ fn removal_was_interrupted(entry: &ServiceEntry) -> bool {
 fn without_import(known: &Known, writers: &Writers, missing: bool) -> Plan {
     let entry = &known.entry;
     let had: BTreeSet<_> = continuity::had(known).difference(&entry.parts_gone).cloned().collect();
-    if missing && entry.import_gone && had.is_empty() {
+    if missing && entry.import_gone && (had.is_empty() || entry.taken_back) {
         return Plan::Remove;
     }
     let import = (missing && !entry.import_gone).then_some(Doubt::Import);
@@ -163,7 +206,7 @@ fn without_import(known: &Known, writers: &Writers, missing: bool) -> Plan {
             desired.doubts.extend(import);
             desired.doubts.retain(|doubt| missing || matches!(doubt, Doubt::Slices { .. }));
             // Where the Common Area was restored, that there is no import does not say that the leader removed it.
-            if missing && !writers.restored && entry.accepted.is_none() {
+            if missing && !writers.restored && writers.withheld.is_none() && entry.accepted.is_none() {
                 desired.keep_only_what_is_here(known);
             }
             Plan::Import(desired)
@@ -195,6 +238,7 @@ fn desired_import(
     let unwanted = |slice: &&String| !wanted.contains(*slice) && !sliced.held.contains(*slice);
     let leftover = entry.imported_slices.keys().filter(unwanted).cloned().collect();
     let taken = entry.derived.as_deref().is_some_and(|derived| !is_ours(&derived.metadata));
+    let left_out = if taken { BTreeMap::new() } else { sliced.left_out };
     let (slices, doubts, leftover) = match taken {
         // Slices of ours would send that Service's clients to other clusters.
         true => (vec![], vec![], entry.imported_slices.keys().cloned().collect()),
@@ -209,75 +253,13 @@ fn desired_import(
         clusters,
         kept,
         slices,
+        held: vec![],
         leftover,
         doubts,
         accepted: None,
+        demoted: BTreeSet::new(),
+        left_out,
     }
-}
-
-/// The slices of an import, by what the clusters that take part say.
-#[derive(Default)]
-struct Sliced {
-    slices: Vec<Slice>,
-    /// Names of slices that stay as they are.
-    held: BTreeSet<String>,
-    doubts: Vec<Doubt>,
-}
-
-impl Sliced {
-    fn of(
-        known: &Known,
-        writers: &Writers,
-        merged: &ServiceImportSpec,
-        families: &[String],
-        taking_part: &BTreeSet<String>,
-    ) -> Self {
-        let (us, service, entry) = (known.us(), &known.service, &known.entry);
-        let mut all = Self::default();
-        for cluster in taking_part {
-            if cluster == us {
-                all.slices.extend(own_slices(known, merged, families));
-                continue;
-            }
-            if writers.is_outdated(cluster) || entry.is_refused(cluster) {
-                all.held.extend(entry.imported_from(cluster).cloned());
-                continue;
-            }
-            let payloads = entry.peers.get(cluster).into_iter().flatten();
-            let served = payloads.filter(|(_, payload)| families.contains(&payload.address_type));
-            all.slices.extend(served.filter_map(|(record, payload)| {
-                imported(service, &Source { cluster, record, local: None }, payload, merged)
-            }));
-            let there: BTreeSet<_> = entry.to_import_from(service, cluster).collect();
-            let refused = |slice: &&String| entry.slices_refused.contains(*slice);
-            all.held.extend(entry.imported_from(cluster).filter(refused).cloned());
-            let is_missing = |slice: &&String| {
-                !there.contains(*slice) && !entry.slices_gone.contains(*slice) && !refused(slice)
-            };
-            let missing: BTreeSet<_> = entry.imported_from(cluster).filter(is_missing).cloned().collect();
-            if !missing.is_empty() && !entry.is_complete(cluster) {
-                all.held.extend(missing.iter().cloned());
-                all.doubts.push(Doubt::Slices { cluster: cluster.clone(), missing });
-            }
-        }
-        all
-    }
-}
-
-/// Our own endpoints come from the EndpointSlices here, not by way of the leader.
-pub(super) fn own_slices(known: &Known, merged: &ServiceImportSpec, families: &[String]) -> Vec<Slice> {
-    let (us, service) = (known.us(), &known.service);
-    let own: BTreeMap<String, SlicePayload> =
-        offer(known).ok().flatten().map(|offer| offer.own_slices()).unwrap_or_default();
-    let sources = known.entry.slices.iter();
-    let sources: BTreeMap<_, _> =
-        sources.map(|(source, slice)| (name::slice_export(us, service, source), &**slice)).collect();
-    let served = own.iter().filter(|(_, payload)| families.contains(&payload.address_type));
-    let slices = served.filter_map(|(record, payload)| {
-        let local = sources.get(record).copied();
-        imported(service, &Source { cluster: us, record, local }, payload, merged)
-    });
-    slices.collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use api::membership::Wire;
 use clap::ValueEnum;
 
+use super::{limits::Limits, links::Links};
 use crate::identity::Identity;
 
 /// What of a Service is exported.
@@ -28,4 +29,8 @@ pub(crate) struct Cluster {
     pub(crate) wire: Wire,
     /// IP families that Services of this cluster can have, the preferred one first; none while they are not known.
     pub(crate) families: Vec<String>,
+    /// How it stands with the other clusters.
+    pub(crate) links: Links,
+    /// Which addresses their endpoints may have here.
+    pub(crate) limits: Limits,
 }

@@ -2,7 +2,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    ops::{Deref, DerefMut},
+    sync::{Arc, LazyLock},
 };
 
 use api::{
@@ -10,28 +11,39 @@ use api::{
     slice::SlicePayload,
 };
 use jiff::Timestamp;
-use kit::{index::Entry, queue::Party};
+use kit::{
+    index::{Entry, Readers},
+    queue::Party,
+};
 use kube::ResourceExt;
 
 use super::{
+    EXPORT, IMPORT, READ, STATUS,
     endpoints::CoreEndpoints,
-    packed::Packed,
     peer::Peer,
+    unread::Unread,
     view::{Export, Import, OwnRecord, Service, Slice, is_ours},
 };
 
-/// Everything about one Service name. Its parts are shared with those who hold an earlier state of it: a change copies one of them
-/// and not all. Most Services of a cluster are neither exported nor imported, and have none of them.
+/// Everything about one Service name. Most Services of a cluster are neither exported nor imported: of these it has names and nothing
+/// else, so it should take little room then.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServiceEntry {
+    /// What is known, which can be read and written as if it were always there; none where it is nothing.
+    facts: Option<Box<Facts>>,
+    /// Which Service and EndpointSlices of this cluster are there and were not kept, because the name mattered to nobody.
+    pub(crate) not_kept: Option<Box<Unread>>,
+}
+
+/// What is known of one Service name. The parts are shared with those who hold an earlier state: a change copies one of them and not all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Facts {
     /// The user's ServiceExport.
     pub(crate) export: Option<Arc<Export>>,
     /// The Service of that name.
     pub(crate) service: Option<Arc<Service>>,
     /// Its EndpointSlices, by name.
     pub(crate) slices: BTreeMap<String, Arc<Slice>>,
-    /// Both of these, while the name matters to nobody.
-    pub(crate) packed: Option<Box<Packed>>,
 
     /// Our Service record in the Common Area.
     pub(crate) own_service: Option<Arc<OwnRecord>>,
@@ -69,10 +81,45 @@ pub(crate) struct ServiceEntry {
     pub(crate) accepted: Option<String>,
     /// Clusters that are known to take no part any more, though the import does not say it.
     pub(crate) parts_gone: BTreeSet<String>,
-    /// The leader vouches that its import is gone, and a read confirmed it.
+    /// The leader vouches that its import is gone, and a read confirmed it; or it said so before.
     pub(crate) import_gone: bool,
+    /// The import named nobody before it went: by the leader's word no cluster takes part any more.
+    pub(crate) taken_back: bool,
     /// Imported slices whose records are gone: their writers vouch for it, and a read confirmed it.
     pub(crate) slices_gone: BTreeSet<String>,
+}
+
+impl Deref for ServiceEntry {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        static NOTHING: LazyLock<Facts> = LazyLock::new(Facts::default);
+        self.facts.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl DerefMut for ServiceEntry {
+    fn deref_mut(&mut self) -> &mut Facts {
+        self.facts.get_or_insert_default()
+    }
+}
+
+impl Facts {
+    /// What of it was found out, and no watch tells.
+    fn learned(&self) -> Self {
+        Self {
+            last_exported: self.last_exported.clone(),
+            refused: self.refused.clone(),
+            export_went: self.export_went,
+            unexported: self.unexported,
+            accepted: self.accepted.clone(),
+            parts_gone: self.parts_gone.clone(),
+            import_gone: self.import_gone,
+            taken_back: self.taken_back,
+            slices_gone: self.slices_gone.clone(),
+            ..Self::default()
+        }
+    }
 }
 
 impl ServiceEntry {
@@ -84,31 +131,9 @@ impl ServiceEntry {
             || !self.imported_slices.is_empty()
     }
 
-    /// Whether more is known of the name than that there is a Service of it in this cluster.
-    fn matters(&self) -> bool {
-        self.is_exported()
-            || self.is_imported()
-            || self.own_endpoints.is_some()
-            || !self.own_slices.is_empty()
-            || self.leader_import.is_some()
-            || !self.peers.is_empty()
-            || !self.antrea.is_empty()
-            || !self.slices_refused.is_empty()
-            || self.derived.is_some()
-            || self.import.is_some()
-            || self.has_learned()
-    }
-
-    /// Whether something was found out about it that no watch tells.
-    fn has_learned(&self) -> bool {
-        self.last_exported.is_some()
-            || self.refused.is_some()
-            || self.export_went
-            || self.unexported.is_some()
-            || self.accepted.is_some()
-            || !self.parts_gone.is_empty()
-            || self.import_gone
-            || !self.slices_gone.is_empty()
+    /// What has to be read before anything is decided about the export.
+    pub(crate) fn unread(&self) -> Option<&Unread> {
+        self.not_kept.as_deref().filter(|_| self.is_exported())
     }
 
     /// Whether there is a record of all endpoints of that cluster.
@@ -184,35 +209,44 @@ impl ServiceEntry {
     }
 }
 
-fn source_cluster(slice: &Slice) -> Option<&String> {
+/// The cluster that an imported slice comes from.
+pub(crate) fn source_cluster(slice: &Slice) -> Option<&String> {
     slice.labels().get(label::MCS_SOURCE_CLUSTER)
 }
 
 impl Entry for ServiceEntry {
     fn is_empty(&self) -> bool {
-        let learned = Self {
-            last_exported: self.last_exported.clone(),
-            refused: self.refused.clone(),
-            export_went: self.export_went,
-            unexported: self.unexported,
-            accepted: self.accepted.clone(),
-            parts_gone: self.parts_gone.clone(),
-            import_gone: self.import_gone,
-            slices_gone: self.slices_gone.clone(),
-            ..Self::default()
-        };
-        *self == learned
+        self.not_kept.is_none() && self.facts.as_ref().is_none_or(|facts| **facts == facts.learned())
     }
 
-    fn settle(&mut self) {
-        match (self.matters(), self.packed.take()) {
-            (true, Some(packed)) => packed.unpack(&mut self.service, &mut self.slices),
-            (true, None) => {}
-            (false, packed) => {
-                let mut packed = packed.unwrap_or_default();
-                packed.pack(&mut self.service, &mut self.slices);
-                self.packed = Some(packed).filter(|packed| !packed.is_empty());
-            }
+    /// Whether more is known of the name than that there is a Service of it in this cluster.
+    fn matters(&self) -> bool {
+        self.is_exported()
+            || self.is_imported()
+            || self.own_endpoints.is_some()
+            || !self.own_slices.is_empty()
+            || self.leader_import.is_some()
+            || !self.peers.is_empty()
+            || !self.antrea.is_empty()
+            || !self.slices_refused.is_empty()
+            || self.derived.is_some()
+            || self.import.is_some()
+    }
+
+    fn settle(&mut self, readers: Readers) -> Readers {
+        let was_unread = self.unread().is_some();
+        let mut not_kept = self.not_kept.take().unwrap_or_default();
+        match self.matters() {
+            true => not_kept.take_out(self.service.as_ref(), &self.slices),
+            false => self.facts.iter_mut().for_each(|of| not_kept.add(&mut of.service, &mut of.slices)),
+        }
+        self.facts.take_if(|facts| **facts == Facts::default());
+        self.not_kept = Some(not_kept).filter(|not_kept| !not_kept.is_empty());
+        match self.unread() {
+            // The others would do nothing, and have to wait for their next turn then.
+            Some(_) => READ,
+            None if was_unread => readers.and(EXPORT).and(IMPORT).and(STATUS),
+            None => readers,
         }
     }
 

@@ -13,7 +13,7 @@ use api::{
     name,
     resource_export::{HEADLESS, check_size},
     slice,
-    view::{Lenient, is_written_by, lean, or_default, ours, ours_annotated, unlabelled},
+    view::{Lenient, is_written_by, lean, or_default, ours_annotated, unlabelled},
 };
 use k8s_openapi::api::{
     core::v1 as core,
@@ -61,12 +61,6 @@ pub(crate) struct Service {
 
 fn ours_or_marked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let mut metadata = ours_annotated(deserializer)?;
-    trim(&mut metadata);
-    Ok(metadata)
-}
-
-fn ours_or_labelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    let mut metadata = ours(deserializer)?;
     trim(&mut metadata);
     Ok(metadata)
 }
@@ -190,8 +184,8 @@ impl ServiceSpec {
 #[resource(inherit = discovery::EndpointSlice)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Slice {
-    /// Name and labels; of others' those that say of which Service it is, and who wrote it.
-    #[serde(deserialize_with = "ours_or_labelled")]
+    /// Name, labels, annotations; of others' the labels that say of which Service it is, and who wrote it.
+    #[serde(deserialize_with = "ours_or_marked")]
     pub(crate) metadata: ObjectMeta,
     /// `IPv4`, `IPv6` or `FQDN`.
     pub(crate) address_type: String,

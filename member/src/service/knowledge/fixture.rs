@@ -12,6 +12,8 @@ use crate::{
         antrea::leader,
         index::{
             cluster::{Cluster, EndpointIp},
+            limits::Limits,
+            links::Links,
             view::{Export, OwnRecord, Service, Slice},
         },
         offer::record::Step,
@@ -39,6 +41,8 @@ pub(crate) fn nothing() -> Knowledge {
         endpoints_objects: false,
         wire: Wire::Antrea,
         families: vec![],
+        links: Links::default(),
+        limits: Limits::default(),
     };
     Knowledge::new(cluster)
 }

@@ -10,7 +10,11 @@ use super::{
 };
 use crate::service::{
     antrea::leader::AntreaImport,
-    index::{STATUS, entry::Unexported},
+    index::{
+        STATUS,
+        entry::Unexported,
+        view::{Export, Service},
+    },
     offer::record::Step,
 };
 
@@ -70,6 +74,18 @@ fn the_records_are_those_of_the_wire_contract_and_the_endpoints_wait_for_the_ser
     assert_eq!(written(&steps(&known, &web)), gone[1..], "the other waits for the leader");
     export(&known, &web, 14);
     assert_eq!(written(&steps(&known, &web)).len(), 1, "nor is it written again before");
+}
+
+/// Otherwise a Lease would say of what is not there yet that there is no more.
+#[test]
+fn an_export_that_has_to_be_read_first_is_unwritten() {
+    let (known, web) = (nothing(), ServiceName::new("shop", "web"));
+    let metadata = json!({"name": "web", "namespace": "shop"});
+    known.services.change(Change::Apply(read::<Service>(&json!({"metadata": metadata}))));
+    assert!(known.unwritten().is_empty());
+    known.services.change(Change::Apply(read::<Export>(&json!({"metadata": metadata}))));
+    assert!(known.known(&web).unwrap().entry.unread().is_some());
+    assert_eq!(known.unwritten(), [web]);
 }
 
 #[tokio::test]

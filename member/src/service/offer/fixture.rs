@@ -12,6 +12,8 @@ use crate::{
         cluster::{Cluster, EndpointIp},
         entry::{NamespaceEntry, ServiceEntry},
         known::{Known, UnderAntrea},
+        limits::Limits,
+        links::Links,
         view::{Export, OwnRecord, Service, Slice},
     },
 };
@@ -26,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) endpoint_ip: EndpointIp,
     pub(crate) endpoints_objects: bool,
     pub(crate) families: Vec<String>,
+    pub(crate) links: Links,
+    pub(crate) limits: Limits,
     pub(crate) antrea_leads: bool,
     pub(crate) is_excluded: bool,
     pub(crate) under_antrea: UnderAntrea,
@@ -43,6 +47,8 @@ pub(crate) fn known_with(us: &str, entry: &ServiceEntry, settings: Settings) -> 
         endpoints_objects: settings.endpoints_objects,
         wire: if settings.antrea_leads { Wire::Antrea } else { Wire::Freeport },
         families: settings.families,
+        links: settings.links,
+        limits: settings.limits,
     };
     Known {
         service: service(),
@@ -91,12 +97,17 @@ pub(crate) fn export() -> Export {
 
 /// A valid export of `shop/web`, of which there is no record yet.
 pub(crate) fn entry() -> ServiceEntry {
-    ServiceEntry {
-        export: Some(Arc::new(export())),
-        service: Some(Arc::new(local_service(|_| {}))),
-        slices: [("web-x".to_owned(), Arc::new(slice(&["10.1.0.8", "10.1.0.7"])))].into(),
-        ..ServiceEntry::default()
-    }
+    with(ServiceEntry::default(), |entry| {
+        entry.export = Some(Arc::new(export()));
+        entry.service = Some(Arc::new(local_service(|_| {})));
+        entry.slices.insert("web-x".to_owned(), Arc::new(slice(&["10.1.0.8", "10.1.0.7"])));
+    })
+}
+
+/// The entry with another thing in it.
+pub(crate) fn with(mut entry: ServiceEntry, change: impl FnOnce(&mut ServiceEntry)) -> ServiceEntry {
+    change(&mut entry);
+    entry
 }
 
 /// The Service record of cluster `east` as the API server has it.

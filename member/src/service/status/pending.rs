@@ -11,8 +11,10 @@ use std::{
 
 use api::ServiceName;
 
-/// How long the answer may take until it is said that it is not there.
+/// For how long the leader may answer no export until it is said of one that its answer is not there.
 const NOTED_AFTER: Duration = Duration::from_secs(1);
+/// How long an answer may take while those to other exports come.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// Those exports.
 #[derive(Debug, Default)]
@@ -21,13 +23,17 @@ pub(super) struct Pending {
     since: HashMap<ServiceName, Instant>,
     /// Those of which something bad was said before.
     troubled: HashSet<ServiceName>,
+    /// When one of them was answered last.
+    answered: Option<Instant>,
 }
 
 impl Pending {
     /// How long to wait until it is said that there is no answer; none if the time has come.
     pub(super) fn wait(&mut self, service: &ServiceName, now: Instant) -> Option<Duration> {
         let since = *self.since.entry(service.clone()).or_insert(now);
-        let left = NOTED_AFTER.saturating_sub(now.saturating_duration_since(since));
+        let silent_since = self.answered.map_or(since, |answered| answered.max(since));
+        let until = (silent_since + NOTED_AFTER).min(since + LONGEST);
+        let left = until.saturating_duration_since(now);
         (!left.is_zero()).then_some(left)
     }
 
@@ -36,9 +42,17 @@ impl Pending {
         self.troubled.insert(service.clone());
     }
 
-    /// It waits for no answer. Whether something bad was said before it did.
-    pub(super) fn ended(&mut self, service: &ServiceName) -> bool {
+    /// It is no valid export any more: nobody waits for an answer.
+    pub(super) fn withdrawn(&mut self, service: &ServiceName) {
         self.since.remove(service);
+        self.troubled.remove(service);
+    }
+
+    /// It waits for no answer. Whether something bad was said before it did.
+    pub(super) fn ended(&mut self, service: &ServiceName, now: Instant) -> bool {
+        if self.since.remove(service).is_some() {
+            self.answered = Some(now);
+        }
         self.troubled.remove(service)
     }
 }
@@ -54,9 +68,37 @@ mod tests {
         assert_eq!(pending.wait(&web, now), Some(NOTED_AFTER));
         assert_eq!(pending.wait(&web, later(100)), Some(Duration::from_millis(900)));
         assert_eq!(pending.wait(&web, later(1000)), None);
-        assert!(!pending.ended(&web));
+        assert!(!pending.ended(&web, later(1000)));
         assert_eq!(pending.wait(&web, later(1100)), Some(NOTED_AFTER), "another change");
         pending.was_troubled(&web);
-        assert!(pending.ended(&web) && !pending.ended(&web));
+        assert!(pending.ended(&web, now) && !pending.ended(&web, now));
+    }
+
+    #[test]
+    fn while_others_are_answered_an_answer_may_take_longer() {
+        let (mut pending, now) = (Pending::default(), Instant::now());
+        let later = |millis| now + Duration::from_millis(millis);
+        let [web, other] = ["web", "other"].map(|name| ServiceName::new("shop", name));
+        pending.wait(&web, now);
+        for second in 1..=29 {
+            let at = later(second * 1000 - 100);
+            pending.wait(&other, at);
+            pending.ended(&other, at);
+            assert_eq!(pending.wait(&web, at), Some(NOTED_AFTER), "{second}");
+        }
+        pending.wait(&other, later(29_500));
+        pending.ended(&other, later(29_500));
+        assert_eq!(pending.wait(&web, later(29_500)), Some(Duration::from_millis(500)), "the longest");
+        assert_eq!(pending.wait(&web, later(30_000)), None);
+    }
+
+    #[test]
+    fn an_export_that_goes_was_not_answered() {
+        let (mut pending, now) = (Pending::default(), Instant::now());
+        let [web, other] = ["web", "other"].map(|name| ServiceName::new("shop", name));
+        pending.wait(&web, now);
+        pending.wait(&other, now);
+        pending.withdrawn(&other);
+        assert_eq!(pending.wait(&web, now + NOTED_AFTER), None);
     }
 }

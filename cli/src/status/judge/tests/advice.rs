@@ -26,6 +26,8 @@ fn what_is_wrong_with_a_link_has_its_own_advice() {
         ("True", "CRDOutdated", "`freeport join"),
         ("True", "DuplicateClusterID", "in the other cluster, `freeport leave --force`"),
         ("True", "WireVersionDiffers", "one version of Freeport"),
+        ("True", "ClusterPropertyConflict", "kubectl delete clusterproperty"),
+        ("False", "ClusterPropertyConflict", "kubectl delete clusterproperty"),
     ] {
         assert_advised(status, reason, command);
     }
@@ -75,4 +77,15 @@ fn assert_advised(status: &str, reason: &str, command: &str) {
     let found = Found { sets: Ok(vec![set(None, &[lost])]), ..good() };
     let problems = report(&found, now()).problems;
     assert!(problems[0].next.contains(command), "{}", problems[0].next);
+}
+
+#[test]
+fn a_token_that_counts_for_ever_is_named_with_what_ends_it() {
+    let mut found = good();
+    area(&mut found).long_lived = vec!["east".into()];
+    let problems = report(&found, now()).problems;
+    let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+    assert_eq!(problem.place, "Secret clusterset-demo/freeport-member-east-token");
+    let ends = "kubectl -n clusterset-demo delete secret freeport-member-east-token";
+    assert!(problem.next.contains(ends), "{problem:?}");
 }

@@ -35,7 +35,10 @@ fn what_somebody_has_to_decide_about_is_a_problem_and_named() {
     let all = [
         ("ImportsComplete", "NotOurs", "kubectl delete serviceimport"),
         ("ImportsComplete", "RecordsLeftOut", "credential"),
+        ("ImportsComplete", "AddressesLeftOut", "--pod-cidrs"),
+        ("ImportsComplete", "ClustersUnreached", "--probe off"),
         ("ExportsDeclared", "ServiceExportVanished", "create the ServiceExports again"),
+        ("CredentialRenewed", "LongLived", "`freeport join` again"),
     ];
     for (type_, reason, next) in all {
         let report = said_of(type_, reason);

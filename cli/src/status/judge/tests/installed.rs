@@ -1,6 +1,9 @@
 //! What was installed and is off, away or not to be seen.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
 use super::*;
+use crate::status::report::ActiveReplica;
 
 #[test]
 fn a_policy_that_is_off_is_a_problem_and_one_that_may_not_be_read_is_none() {
@@ -100,4 +103,18 @@ fn a_daemon_that_may_not_be_looked_at_is_a_note() {
     let unseen = report(&Found { member: Some(Err(refused)), ..good() }, now());
     assert!(unseen.is_well(), "{:?}", unseen.problems);
     assert_eq!(unseen.notes, ["Deployment freeport-system/freeport-member was not checked: jane may not"]);
+}
+
+#[test]
+fn of_several_replicas_the_active_one_is_named_while_it_is() {
+    let held = |seconds_ago: i64| {
+        let spec = json!({"holderIdentity": "freeport-leader-5f_x1", "leaseDurationSeconds": 10, "renewTime": MicroTime(ago(seconds_ago))});
+        serde_json::from_value(json!({"metadata": {"name": "freeport-leader-active"}, "spec": spec})).unwrap()
+    };
+    let with = |lease| Found { active: [(label::LEADER, Some(Ok(lease))), (label::MEMBER, None)], ..good() };
+    let seen = report(&with(Some(held(3))), now());
+    let active = ActiveReplica { daemon: "freeport-leader".into(), replica: "freeport-leader-5f".into() };
+    assert_eq!((&seen.active_replicas, seen.is_well()), (&vec![active], true));
+    assert!(text(&seen).contains("freeport-leader: freeport-leader-5f is the active replica"));
+    assert_eq!(report(&with(Some(held(60))), now()).active_replicas, [], "there is one replica now");
 }

@@ -88,6 +88,7 @@ pub(super) async fn targets(parties: &Parties, space: &str) -> Vec<Target> {
         },
         Target {
             own: Some(secret("freeport-webhook-tls")),
+            also_own: Some("freeport-leader-demo"),
             squats: vec![secret("other"), named("freeport-webhook-tls")],
             ..Target::new("secrets", samples::secrets(), SYSTEM)
         },

@@ -168,6 +168,7 @@ impl Account {
 impl Line {
     pub(super) fn judged(&self, judgement: Judgement) -> Judged {
         let (metadata, conditions) = (self.metadata.clone(), self.conditions.clone());
-        Judged { metadata, cluster: self.cluster.clone(), bytes: self.bytes, judgement, conditions }
+        let (cluster, bytes) = (self.cluster.clone(), self.bytes);
+        Judged { metadata, cluster, bytes, judgement, remark: None, conditions }
     }
 }

@@ -22,6 +22,7 @@ fn record(cluster: &str, name: &str, created: i64, bytes: usize) -> Judged {
         cluster: cluster.into(),
         bytes,
         judgement: Judgement::Passed,
+        remark: None,
         conditions: vec![],
     }
 }

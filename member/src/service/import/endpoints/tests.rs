@@ -6,7 +6,7 @@ use super::*;
 use crate::service::{
     import::plan::DesiredImport,
     index::entry::ServiceEntry,
-    offer::fixture::{Settings, known_with, service},
+    offer::fixture::{Settings, known_with, service, with},
 };
 
 fn slice(name: &str, port: i32, endpoints: &Value) -> Slice {
@@ -126,19 +126,23 @@ fn import(slices: Vec<Slice>, leftover: &[&str]) -> DesiredImport {
         clusters: vec![],
         kept: BTreeSet::new(),
         slices,
+        held: vec![],
         leftover: leftover.iter().map(|&name| name.to_owned()).collect(),
         doubts: vec![],
         accepted: None,
+        demoted: BTreeSet::new(),
+        left_out: BTreeMap::new(),
     }
 }
 
 #[test]
 fn they_repeat_the_slices_that_will_be_here_and_none_without_the_flag() {
-    let there = ["held", "leftover", "changed"].map(|name| {
-        (name.to_owned(), Arc::new(slice(name, 80, &json!([at(&format!("10.1.0.{}", name.len()))]))))
-    });
-    let entry = ServiceEntry { imported_slices: there.into(), ..ServiceEntry::default() };
-    let desired = import(vec![slice("changed", 80, &json!([at("10.2.0.1")]))], &["leftover"]);
+    let [held, leftover, changed] = ["held", "leftover", "changed"]
+        .map(|name| slice(name, 80, &json!([at(&format!("10.1.0.{}", name.len()))])));
+    let there = [held.clone(), leftover, changed].map(|slice| (slice.name_any(), Arc::new(slice)));
+    let entry = with(ServiceEntry::default(), |entry| entry.imported_slices = there.into());
+    let mut desired = import(vec![slice("changed", 80, &json!([at("10.2.0.1")]))], &["leftover"]);
+    desired.held = vec![held];
     let made = |endpoints_objects, desired: &DesiredImport| {
         endpoints(&known_with("east", &entry, Settings { endpoints_objects, ..Settings::default() }), desired)
     };

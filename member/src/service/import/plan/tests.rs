@@ -3,16 +3,18 @@ use std::sync::Arc;
 use api::{
     ServiceName,
     condition::Status,
-    mcs,
+    mcs, name,
     resource_import::{Exporter, Objection, ResourceImportSpec},
-    slice::{Endpoint, SlicePort as Port},
+    slice::{Endpoint, SlicePayload, SlicePort as Port},
 };
 use kit::{index::Index, objects::Change};
 use serde_json::json;
 
 mod alone;
 mod antrea;
+mod demoted;
 mod doubts;
+mod limits;
 mod order;
 mod reach;
 mod steps;
@@ -28,7 +30,7 @@ use crate::service::{
         entry::{LeaderRecord, ServiceEntry},
         view::{self, LeaderImport, PeerSlice},
     },
-    offer::fixture::{self as exporting, Settings, known_with, service},
+    offer::fixture::{self as exporting, Settings, known_with, service, with},
 };
 
 fn merged_port(name: Option<&str>, port: i32) -> mcs::ServicePort {
@@ -75,11 +77,10 @@ fn record(cluster: &str) -> String {
 /// An import of `exporters`, each with one slice of one endpoint.
 fn entry(exporters: &[&str]) -> ServiceEntry {
     let slice = |c: &&str| ((*c).to_owned(), [(record(c), Arc::new(payload(&["10.0.0.1"])))].into());
-    ServiceEntry {
-        leader_import: Some(Arc::new(merged_import(exporters))),
-        peers: exporters.iter().map(slice).collect(),
-        ..ServiceEntry::default()
-    }
+    with(ServiceEntry::default(), |entry| {
+        entry.leader_import = Some(Arc::new(merged_import(exporters)));
+        entry.peers = exporters.iter().map(slice).collect();
+    })
 }
 
 /// What `us`, a cluster of these IP families, knows.
@@ -126,11 +127,10 @@ fn carried_out_in(us: &str, families: &[String], mut entry: ServiceEntry) -> Ser
             import.metadata.annotations = import.metadata.annotations.or(noted);
             entry.import = Some(Arc::new(import));
             entry.derived = derived.map(Arc::new);
-            entry.accepted = desired.accepted.clone().or(entry.accepted);
+            entry.accepted = desired.accepted.clone().or(entry.accepted.take());
             entry.imported_slices.retain(|name, _| !desired.leftover.contains(name));
-            entry
-                .imported_slices
-                .extend(desired.slices.into_iter().map(|slice| (slice.name_any(), Arc::new(slice))));
+            let slices = desired.slices.into_iter().chain(desired.held);
+            entry.imported_slices.extend(slices.map(|slice| (slice.name_any(), Arc::new(slice))));
         }
     }
     entry
@@ -227,7 +227,7 @@ fn a9_a_port_that_is_renamed_has_endpoints_under_both_names_until_its_service_ha
     };
     let entry = carried_out("west", named(vec![merged_port(None, 80)]));
     let after = vec![merged_port(Some("a"), 80), merged_port(Some("b"), 81)];
-    let renamed = ServiceEntry { leader_import: named(after).leader_import, ..entry };
+    let renamed = with(entry, |entry| entry.leader_import = named(after).leader_import.clone());
     let mut import = imports("west", &renamed);
     assert!(keep_old_names(&known("west", &[], &renamed), &mut import));
     let names = |import: &DesiredImport| {
@@ -266,7 +266,7 @@ fn near_endpoints_are_preferred_by_hints_of_ours() {
         let theirs = both.peers.get_mut("east").unwrap().get_mut(&record("east")).unwrap();
         Arc::make_mut(theirs).endpoints[0].zone = Some("z1".into());
         if us == "east" {
-            both = ServiceEntry { leader_import: both.leader_import, ..exporting::entry() };
+            both = with(exporting::entry(), |entry| entry.leader_import = both.leader_import.clone());
             Arc::make_mut(both.slices.get_mut("web-x").unwrap()).endpoints[0].shared.zone = Some("z1".into());
         }
         let merged =

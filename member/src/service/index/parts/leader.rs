@@ -141,6 +141,10 @@ impl Part<ServiceName, ServiceEntry> for LeaderImport {
 
     fn put(self, entry: &mut ServiceEntry) -> Readers {
         let was_gone = std::mem::replace(&mut entry.import_gone, false);
+        if std::mem::take(&mut entry.taken_back) {
+            let parts = entry.parts();
+            entry.parts_gone.extend(parts);
+        }
         let uid = self.metadata.uid.unwrap_or_default();
         let created = self.metadata.creation_timestamp.map(|time| time.0);
         let new = self.spec.0.ok().map(|spec| Arc::new(LeaderRecord { uid, created, spec }));
@@ -158,8 +162,7 @@ impl Part<ServiceName, ServiceEntry> for LeaderImport {
         let Some(import) = entry.leader_import.take() else { return Readers::NONE };
         let nobody = import.spec.exporters.as_ref().is_some_and(Vec::is_empty);
         if nobody && entry.is_measured(&import) {
-            entry.import_gone = true;
-            entry.parts_gone.extend(entry.parts());
+            (entry.import_gone, entry.taken_back) = (true, true);
         }
         IMPORT.and(status(entry))
     }

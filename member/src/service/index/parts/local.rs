@@ -32,7 +32,7 @@ impl Part<ServiceName, ServiceEntry> for Service {
 
     fn take(entry: &mut ServiceEntry, _: &str) -> Readers {
         entry.service = None;
-        entry.packed.iter_mut().for_each(|packed| packed.forget_service());
+        entry.not_kept.iter_mut().for_each(|unread| unread.forget_service());
         EXPORT.and(STATUS).and(import(entry)).when(entry.is_exported())
     }
 }
@@ -134,7 +134,7 @@ impl Part<ServiceName, ServiceEntry> for Slice {
 
 /// Takes an EndpointSlice of the Service itself out.
 fn take_source(entry: &mut ServiceEntry, name: &str) -> Readers {
-    entry.packed.iter_mut().for_each(|packed| packed.forget_slice(name));
+    entry.not_kept.iter_mut().for_each(|unread| unread.forget_slice(name));
     let before = address_types(entry);
     let was_there = entry.slices.remove(name).is_some();
     source_readers(entry, &before).when(was_there)

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::service::{
     index::{
-        EXPORT,
-        view::{Export, Import, LeaderImport, OwnRecord, PeerSlice, Slice},
+        EXPORT, READ,
+        view::{Export, Import, LeaderImport, OwnRecord, PeerSlice, Service, Slice},
     },
     offer::fixture::{export, local_service, own_record, service, slice},
 };
@@ -27,6 +27,14 @@ impl Seen {
         dirty.get(&service()).copied().unwrap_or_default()
     }
 
+    /// As it is now.
+    fn read<P: kit::index::Part<ServiceName, ServiceEntry>>(&mut self, mut object: P) -> Readers {
+        object.meta_mut().resource_version = Some(self.version.to_string());
+        let lists = self.index.lists::<P>();
+        let dirty = self.index.read(object, lists);
+        dirty.get(&service()).copied().unwrap_or_default()
+    }
+
     fn remove<P: kit::index::Part<ServiceName, ServiceEntry>>(&mut self, mut object: P) -> Readers {
         self.version += 1;
         object.meta_mut().resource_version = Some(self.version.to_string());
@@ -38,9 +46,9 @@ impl Seen {
 /// A cluster with `shop/web`, exported.
 fn exporter() -> Seen {
     let mut seen = Seen::default();
+    seen.apply(export());
     seen.apply(local_service(|_| {}));
     seen.apply(slice(&["10.1.0.7"]));
-    seen.apply(export());
     seen
 }
 
@@ -100,7 +108,7 @@ fn nobody_reconciles_for_a_service_that_is_not_exported() {
     assert_eq!(seen.apply(local_service(|_| {})), Readers::NONE);
     assert_eq!(seen.apply(slice(&["10.1.0.7"])), Readers::NONE);
     assert_eq!(seen.apply(slice(&["10.1.0.8"])), Readers::NONE);
-    assert_eq!(seen.apply(export()), EXPORT.and(STATUS));
+    assert_eq!(seen.apply(export()), READ);
 }
 
 #[test]
@@ -250,25 +258,37 @@ fn under_a_leader_of_antreas_our_records_and_their_status_say_more() {
 }
 
 #[test]
-fn what_nobody_reads_is_packed_until_the_service_is_exported() {
+fn of_what_nobody_reads_the_names_are_kept_and_the_rest_is_read_once_the_service_is_exported() {
     let entry = |seen: &Seen| seen.index.get(&service()).cloned();
     let mut seen = Seen::default();
     seen.apply(local_service(|_| {}));
     seen.apply(slice(&["10.1.0.7"]));
-    seen.apply(slice(&["10.1.0.8"]));
-    let mut second = slice(&["10.1.0.9"]);
+    let (mut second, mut third) = (slice(&["10.1.0.9"]), slice(&["10.1.0.10"]));
     second.metadata.name = Some("web-y".into());
+    third.metadata.name = Some("web-z".into());
     seen.apply(second.clone());
-    let packed = entry(&seen).unwrap();
-    assert!(packed.service.is_none() && packed.slices.is_empty() && packed.packed.is_some());
+    seen.apply(third.clone());
+    let kept = entry(&seen).unwrap();
+    assert!(kept.service.is_none() && kept.slices.is_empty() && kept.unread().is_none());
     seen.remove(second);
 
-    seen.apply(export());
-    let read = entry(&seen).unwrap();
-    assert!(read.service.is_some() && read.packed.is_none());
-    let addresses: Vec<_> = read.slices.values().flat_map(|slice| &slice.endpoints).collect();
-    assert_eq!(addresses[0].shared.addresses, ["10.1.0.8"]);
-    assert_eq!(addresses.len(), 1);
+    assert_eq!(seen.apply(export()), READ, "nobody else can do anything yet");
+    let unread = entry(&seen).unwrap().unread().cloned().unwrap();
+    assert!(unread.has_service());
+    assert_eq!(unread.slices().collect::<Vec<_>>(), ["web-x", "web-z"]);
+
+    // What the watch tells need not be read any more.
+    assert_eq!(seen.apply(third), READ);
+    let read = [seen.read(local_service(|_| {})), seen.read(slice(&["10.1.0.8"]))];
+    assert_eq!(read, [READ, EXPORT.and(IMPORT).and(STATUS)]);
+    let all = entry(&seen).unwrap();
+    assert!(all.unread().is_none() && all.service.is_some() && all.slices.len() == 2);
+    assert_eq!(all.slices["web-x"].endpoints[0].shared.addresses, ["10.1.0.8"]);
+
+    // It does not matter any more.
+    seen.remove(export());
+    assert!(entry(&seen).unwrap().service.is_none());
+    assert!(entry(&seen).unwrap().export_went, "what was learned stays");
 
     let mut seen = Seen::default();
     seen.apply(slice(&["10.1.0.7"]));
@@ -276,6 +296,52 @@ fn what_nobody_reads_is_packed_until_the_service_is_exported() {
     seen.remove(local_service(|_| {}));
     seen.remove(slice(&["10.1.0.7"]));
     assert_eq!(entry(&seen), None, "nothing is known of it any more");
+}
+
+#[test]
+fn what_was_read_counts_only_where_the_watch_tells_nothing_later() {
+    let unread = |uid: &str| {
+        let mut seen = Seen::default();
+        seen.apply(of_uid(uid));
+        seen.apply(export());
+        seen
+    };
+    let known = |seen: &Seen| seen.index.get(&service()).unwrap().service.is_some();
+
+    let mut gone = unread("u1");
+    gone.remove(of_uid("u1"));
+    gone.read(of_uid("u1"));
+    assert!(!known(&gone), "it came back");
+
+    let mut replaced = unread("u1");
+    replaced.read(of_uid("u2"));
+    assert!(!known(&replaced), "the watch has not told of this one");
+    replaced.read(of_uid("u1"));
+    assert!(known(&replaced));
+
+    let mut older = unread("u1");
+    let mut old = of_uid("u1");
+    old.metadata.resource_version = Some("0".into());
+    let lists = older.index.lists::<Service>();
+    older.index.read(old, lists);
+    assert!(!known(&older));
+
+    let mut restored = unread("u1");
+    let (before, mut list) = (restored.index.lists::<Service>(), of_uid("u1"));
+    list.metadata.resource_version = Some("1".into());
+    restored.index.change(Change::Reset(Vec::<Service>::new()));
+    restored.index.change(Change::Apply(list));
+    let mut read = of_uid("u1");
+    read.metadata.resource_version = Some("99".into());
+    restored.index.read(read, before);
+    assert_eq!(
+        restored.index.get(&service()).unwrap().service.as_ref().unwrap().resource_version().unwrap(),
+        "1"
+    );
+}
+
+fn of_uid(uid: &str) -> Service {
+    local_service(|service| service["metadata"]["uid"] = json!(uid))
 }
 
 /// Issue 14, A2 and A4: what was imported of such a record stays, nothing is kept of its content, and the others go on.

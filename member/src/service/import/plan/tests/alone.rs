@@ -1,7 +1,12 @@
 //! Issue 14, A3: our own part in an import, while there is no word of the leader.
 
+use jiff::Timestamp;
+
 use super::*;
-use crate::service::import::own::{OwnPart, own_part};
+use crate::service::{
+    import::own::{OwnPart, own_part},
+    index::links::Links,
+};
 
 fn alone(entry: &ServiceEntry) -> OwnPart {
     own_part(&known("east", &[], entry))
@@ -11,10 +16,12 @@ fn alone(entry: &ServiceEntry) -> OwnPart {
 fn started() -> ServiceEntry {
     let mut own = exporting::entry();
     own.leader_import = Some(Arc::new(merged_import(&["east", "north"])));
-    own.peers = entry(&["north"]).peers;
+    own.peers = entry(&["north"]).peers.clone();
     let here = carried_out("east", own);
     assert_eq!(here.imported_slices.len(), 2);
-    let mut here = ServiceEntry { leader_import: None, peers: BTreeMap::new(), accepted: None, ..here };
+    let mut here = with(here, |here| {
+        (here.leader_import, here.peers, here.accepted) = (None, BTreeMap::new(), None);
+    });
     let import = Arc::make_mut(here.import.as_mut().unwrap());
     let clusters = ["east", "north"].map(|cluster| mcs::ImportedCluster { cluster: cluster.into() });
     import.status.0.as_mut().unwrap().clusters = clusters.into();
@@ -80,4 +87,26 @@ fn without_its_service_export_a_part_stays_until_the_leader_is_there() {
         Arc::make_mut(slice).metadata.creation_timestamp = age;
     }
     assert_eq!(addresses(&alone(&here)), ["10.1.0.9"]);
+}
+
+#[test]
+fn whether_others_get_traffic_follows_what_answers_from_here() {
+    let mut here = started();
+    let of_north = |entry: &ServiceEntry, unreached: &[&str]| -> Vec<Slice> {
+        let unreached = unreached.iter().map(|cluster| ((*cluster).to_owned(), Timestamp::UNIX_EPOCH));
+        let links = Links { unreached: unreached.collect(), ..Links::default() };
+        let own = own_part(&known_with("east", entry, Settings { links, ..Settings::default() }));
+        own.put.into_iter().filter(|slice| slice.labels()[label::MCS_SOURCE_CLUSTER] == "north").collect()
+    };
+    let are_ready = |slices: &[Slice]| {
+        slices.iter().map(|slice| slice.endpoints[0].shared.is_ready()).collect::<Vec<_>>()
+    };
+    assert_eq!(of_north(&here, &[]), []);
+    let demoted = of_north(&here, &["north"]);
+    assert_eq!(are_ready(&demoted), [false]);
+    here.imported_slices.extend(demoted.into_iter().map(|slice| (slice.name_any(), Arc::new(slice))));
+    assert_eq!(of_north(&here, &["north"]), [], "nothing is left to write");
+    assert_eq!(are_ready(&of_north(&here, &[])), [true], "it answers");
+    here.slices.clear();
+    assert_eq!(are_ready(&of_north(&here, &["north"])), [true], "nobody else serves");
 }

@@ -52,7 +52,7 @@ fn what_vanishes_unsaid_stays_until_it_is_confirmed() {
 fn a2_what_was_imported_of_a_record_that_is_refused_stays_without_a_doubt() {
     let mut entry = carried_out("west", entry(&["east"]));
     entry.peers.clear();
-    entry.slices_refused.extend(entry.imported_slices.keys().cloned());
+    entry.slices_refused = entry.imported_slices.keys().cloned().collect();
     let import = imports("west", &entry);
     assert_eq!((import.leftover.len(), import.doubts.len()), (0, 0));
     assert_eq!(carried_out("west", entry.clone()), entry);
@@ -87,7 +87,7 @@ fn another_import_is_measured_before_it_is_believed() {
 
 /// The entry as another process finds it, where the ServiceImport's status names these clusters.
 fn restarted(entry: &ServiceEntry, clusters: &[&str]) -> ServiceEntry {
-    let mut entry = ServiceEntry { accepted: None, ..entry.clone() };
+    let mut entry = with(entry.clone(), |entry| entry.accepted = None);
     let named = clusters.iter().map(|cluster| mcs::ImportedCluster { cluster: (*cluster).into() });
     let status =
         mcs::ServiceImportStatus { clusters: named.collect(), ..mcs::ServiceImportStatus::default() };
@@ -169,7 +169,7 @@ fn our_own_part_stays_while_a_new_leader_has_not_heard_of_it() {
 #[test]
 fn after_a_restore_what_a_writer_said_before_changes_nothing() {
     let before = carried_out("west", entry(&["east", "north"]));
-    let mut restored = ServiceEntry { accepted: None, ..before.clone() };
+    let mut restored = with(before.clone(), |before| before.accepted = None);
     restored.leader_import = Some(Arc::new(merged_import(&["north"])));
     restored.peers.get_mut("north").unwrap().insert(record("north"), Arc::new(payload(&[])));
     let all = [name::LEADER_LEASE.to_owned(), name::member_lease("north")];
@@ -210,22 +210,64 @@ fn a_leader_that_was_not_heard_yet_is_not_noted() {
 
 #[test]
 fn what_was_said_counts_even_if_the_deletion_comes_right_after() {
-    let import = |exporters: serde_json::Value, version: &str| -> LeaderImport {
+    let import_of = |exporters: serde_json::Value, uid: &str, version: &str| -> LeaderImport {
         let spec = json!({"kind": "ServiceImport", "namespace": "shop", "name": "web",
             "serviceImport": merged_import(&[]).spec.service_import, "exporters": exporters});
-        let meta = json!({"name": "shop-web-service", "namespace": "cs", "uid": "import-1", "resourceVersion": version});
+        let meta =
+            json!({"name": "shop-web-service", "namespace": "cs", "uid": uid, "resourceVersion": version});
         serde_json::from_value(json!({"metadata": meta, "spec": spec})).unwrap()
     };
     let mut index = Index::<ServiceName, ServiceEntry>::default();
-    index.change(Change::Apply(import(json!([{"clusterID": "east"}]), "1")));
+    index.change(Change::Apply(import_of(json!([{"clusterID": "east"}]), "import-1", "1")));
     let mut entry = carried_out("west", entry(&["east"]));
     index.change(Change::Apply((**entry.import.as_ref().unwrap()).clone()));
     index.change(Change::Reset(entry.imported_slices.values().map(|slice| (**slice).clone()).collect()));
     index.note(&service(), |known| known.accepted = entry.accepted.clone());
-    index.change(Change::Apply(import(json!([]), "2")));
-    index.change(Change::Remove(import(json!([]), "3")));
+    index.change(Change::Apply(import_of(json!([]), "import-1", "2")));
+    index.change(Change::Remove(import_of(json!([]), "import-1", "3")));
     let seen = index.get(&service()).unwrap();
-    (entry.import_gone, entry.parts_gone) = (seen.import_gone, seen.parts_gone.clone());
+    (entry.import_gone, entry.taken_back) = (seen.import_gone, seen.taken_back);
     entry.leader_import = None;
     assert_eq!(plan("west", &entry), Plan::Remove);
+
+    index.change(Change::Apply(import_of(json!([{"clusterID": "north"}]), "import-2", "4")));
+    let seen = index.get(&service()).unwrap();
+    assert_eq!(
+        (seen.taken_back, &seen.parts_gone),
+        (false, &["east".to_owned()].into()),
+        "another one came at once"
+    );
+}
+
+/// Issue 18: the leader takes back so much that its word does not count.
+#[test]
+fn what_stays_against_the_leaders_word_follows_its_clusters_and_loses_no_part_when_it_comes_back() {
+    let withheld = Writers { withheld: Some("x".into()), ..writers() };
+    let held = |entry: &ServiceEntry| match desired(&known("west", &[], entry), &withheld) {
+        Plan::Import(import) => import,
+        other => panic!("{other:?}"),
+    };
+    let mut entry = restarted(&carried_out("west", entry(&["east", "north"])), &["east", "north"]);
+    for nobody in [Some(merged_import(&[])), None] {
+        entry.leader_import = nobody.map(Arc::new);
+        entry.import_gone = entry.leader_import.is_none();
+        let import = held(&entry);
+        assert_eq!((import.doubts, import.slices.len()), (vec![part("east"), part("north")], 2));
+        entry.imported_slices.remove(&name::imported_slice("web", &record("east")));
+        assert_eq!(held(&entry).slices.len(), 2, "a slice that is new there");
+    }
+    let known_now = |entry: &ServiceEntry| known("west", &[], entry);
+    let noted = |entry: &ServiceEntry, writers: &Writers| {
+        let Plan::Import(import) = desired(&known_now(entry), writers) else { panic!() };
+        let import = service_import(&known_now(entry), writers, &import, vec![]);
+        import.annotations().get(api::label::WITHHELD).cloned()
+    };
+    assert_eq!(noted(&entry, &withheld).as_deref(), Some("x"));
+    let annotations = [(api::label::WITHHELD.to_owned(), "x".to_owned())].into();
+    Arc::make_mut(entry.import.as_mut().unwrap()).metadata.annotations = Some(annotations);
+    assert_eq!((continuity::withheld(&entry), noted(&entry, &writers())), (Some("x"), None));
+
+    entry.leader_import = Some(Arc::new(merged_import(&["north"])));
+    assert_eq!(imports("west", &entry).doubts, vec![part("east")], "it may not know of all yet");
+    assert_eq!(noted(&entry, &writers()).as_deref(), Some(""), "it is not withheld any more");
 }

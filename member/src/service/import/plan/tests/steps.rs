@@ -31,6 +31,7 @@ fn importing(client: &Client) -> Importing {
         us: access.us,
         knowledge: Knowledge::new(Arc::unwrap_or_clone(known("west", &[], &entry(&[])).cluster)),
         vouching: Vouching::new(SERVICES, access.leases),
+        withdrawals: Shared::default(),
         room: Shared::new(Room::new(1)),
         antrea: access.antrea,
         leader: client.clone(),

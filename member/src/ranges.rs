@@ -1,4 +1,4 @@
-//! The ranges of this cluster's Services: an address in one of them is no Pod's.
+//! The ranges of this cluster's Services: an address in one of them is no Pod's, and no endpoint of another cluster has it.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -64,7 +64,7 @@ struct Addresses {
 
 /// Asks now and then. `asked` is true once it was tried: nothing waits longer for the answer. API servers before Kubernetes 1.33 do not
 /// tell; of those the addresses of Services show it.
-pub(super) async fn learn(
+pub(crate) async fn learn(
     client: Client,
     services: Shared<Arc<[IpNet]>>,
     asked: tokio::sync::watch::Sender<bool>,
@@ -92,8 +92,8 @@ pub(super) async fn learn(
                 if !std::mem::replace(&mut is_said, true) {
                     tracing::warn!(
                         why = %why,
-                        "the ranges of this cluster's Services are not told (ServiceCIDRs): a host may claim one of their addresses for a Pod, \
-                         but for those that Services show"
+                        "the ranges of this cluster's Services are not told (ServiceCIDRs): another cluster may claim one of their addresses for \
+                         a Pod or an endpoint, but for those that Services show"
                     );
                 }
                 waits.next().unwrap_or(ASK_AGAIN)

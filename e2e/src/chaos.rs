@@ -1,0 +1,27 @@
+//! Users and faults at random, by a seed, and what has to be everywhere when it is over.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`plan`] | what happens, and when: pure |
+//! | [`places`] | names of what users have |
+//! | [`beginning`] | what there is before |
+//! | [`crew`] | daemons as kubelets run them, on links that can be out of order |
+//! | [`users`] | what users do, done |
+//! | [`disorders`] | faults, made and ended |
+//! | [`run`] | a plan, carried out |
+//! | [`held`] | what the clusters hold |
+//! | [`oracle`] | what has to be there, by what users have: pure |
+//! | [`vigil`] | imports that nobody takes back, watched all along |
+//! | [`traces`] | what the daemons wrote: pure |
+
+pub mod beginning;
+pub mod crew;
+pub mod disorders;
+pub mod held;
+pub mod oracle;
+pub mod places;
+pub mod plan;
+pub mod run;
+pub mod traces;
+pub mod users;
+pub mod vigil;

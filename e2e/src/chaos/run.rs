@@ -1,0 +1,163 @@
+//! A plan, carried out: lanes beside each other, with the daemons' kubelets.
+
+use std::{
+    env,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant, SystemTime},
+};
+
+use futures::future::join_all;
+use tokio::time::sleep;
+
+use super::{
+    crew::Crew,
+    disorders,
+    held::held,
+    oracle::differences,
+    places::Places,
+    plan::{Happens, Lane, Step},
+    users,
+    vigil::Vigil,
+};
+use crate::{fixture::World, say::say, waiting::eventually};
+
+const SEED: &str = "FREEPORT_CHAOS_SEED";
+const SECONDS: &str = "FREEPORT_CHAOS_SECONDS";
+const DAY: u64 = 24 * 60 * 60;
+/// Between two looks.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Which run it is: one for each day, unless the environment says otherwise.
+pub fn seed() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let seed = of_environment(SEED).unwrap_or(since.as_secs() / DAY);
+    say(&format!("{SEED}={seed} gives this run again"));
+    seed
+}
+
+/// For how long things happen: so many seconds, unless the environment says otherwise.
+pub fn lasts(seconds: u64) -> Duration {
+    Duration::from_secs(of_environment(SECONDS).unwrap_or(seconds))
+}
+
+fn of_environment(name: &str) -> Option<u64> {
+    env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+/// What a run found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// What happened.
+    pub log: Vec<String>,
+    /// What was wrong with an anchor at any time.
+    pub wrong: Vec<String>,
+    /// What differed from what has to be when the time to converge was over.
+    pub differing: Vec<String>,
+    /// How long it took until nothing differed.
+    pub converged: Duration,
+}
+
+/// Carries out a plan, ends all faults, and waits for so long until there is what has to be. It ends early where the vigil sees
+/// something.
+pub async fn run(
+    world: &World,
+    crew: &Crew,
+    vigil: &Vigil,
+    places: &Places,
+    (steps, limit): (&[Step], Duration),
+) -> Found {
+    let log = carry_out(world, crew, vigil, places, steps).await;
+    if !vigil.wrong().is_empty() {
+        return Found { log, wrong: vigil.wrong(), ..Found::default() };
+    }
+    end(world, crew, places).await;
+    let begun = Instant::now();
+    let differing = tokio::select! {
+        differing = differs(world, places, limit) => differing,
+        () = crew.run() => vec![],
+    };
+    Found { log, wrong: vigil.wrong(), differing, converged: begun.elapsed() }
+}
+
+/// Waits until there is what has to be, or the time is over: what differs then.
+pub async fn differs(world: &World, places: &Places, limit: Duration) -> Vec<String> {
+    let begun = Instant::now();
+    loop {
+        let differing = held(world, places).await.map_or_else(|error| vec![error], |all| differences(&all));
+        if differing.is_empty() || begun.elapsed() > limit {
+            return differing;
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+/// What happened, and when.
+#[derive(Default)]
+struct Log(Mutex<Vec<String>>);
+
+/// What happened.
+async fn carry_out(
+    world: &World,
+    crew: &Crew,
+    vigil: &Vigil,
+    places: &Places,
+    steps: &[Step],
+) -> Vec<String> {
+    let (begun, log) = (Instant::now(), Log::default());
+    let lanes =
+        join_all(Lane::ALL.map(|lane| carry_out_lane((world, crew, places), steps, lane, begun, &log)));
+    let sees = async {
+        while vigil.wrong().is_empty() {
+            sleep(AGAIN).await;
+        }
+    };
+    tokio::select! {
+        _ = lanes => {}
+        () = sees => {}
+        () = crew.run() => {}
+    }
+    log.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn carry_out_lane(
+    (world, crew, places): (&World, &Crew, &Places),
+    steps: &[Step],
+    lane: Lane,
+    begun: Instant,
+    log: &Log,
+) {
+    for step in steps.iter().filter(|step| step.lane == lane) {
+        sleep(step.at.saturating_sub(begun.elapsed())).await;
+        let at = begun.elapsed().as_secs_f64();
+        let done = match &step.happens {
+            Happens::Deed(deed) => users::does(world, deed).await,
+            Happens::Disorder(disorder) => {
+                disorders::happens(world, crew, places, disorder).await;
+                Ok(())
+            }
+        };
+        let failed = done.err().map(|why| format!(": {why}")).unwrap_or_default();
+        let line = format!("{at:.2} to {:.2} s: {}{failed}", begun.elapsed().as_secs_f64(), step.happens);
+        log.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+}
+
+/// Ends all faults, and gives users back Namespaces that were being deleted.
+pub async fn end(world: &World, crew: &Crew, places: &Places) {
+    crew.mend().await;
+    world.mend().await;
+    let back = async {
+        for cluster in world.clusters() {
+            for namespace in places.all() {
+                eventually(&format!("{namespace} is in {}", cluster.name), || {
+                    users::make_namespace(cluster, &namespace)
+                })
+                .await;
+            }
+        }
+    };
+    tokio::select! {
+        () = back => {}
+        () = crew.run() => {}
+    }
+}

@@ -1,0 +1,148 @@
+//! Which addresses the endpoints of a member may have: those that its account at the leader notes, and never those of the importer itself.
+
+use std::collections::BTreeSet;
+
+use api::{cluster_set::ClusterSet, condition::AntreaCondition, label, resource_export::ResourceExport};
+use e2e::{
+    cluster::Cluster,
+    cluster_set::imports_complete,
+    fixture::{AREA, SET, World, alone},
+    seen::{imported, says},
+    waiting::eventually,
+};
+use k8s_openapi::api::{
+    core::v1::{Node, Service, ServiceAccount},
+    discovery::v1::EndpointSlice,
+};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams},
+};
+use serde_json::json;
+
+const RIGHT: &str = "10.1.0.1";
+const WRONG: &str = "10.9.0.1";
+/// Address of a Node.
+const NODE: &str = "10.5.0.7";
+/// Address of an API server.
+const SERVER: &str = "10.5.0.8";
+
+/// Notes the ranges of `east`, as `freeport join --pod-cidrs` does.
+async fn note(world: &World, ranges: Option<&str>) {
+    let note = json!({"metadata": {"annotations": {label::ADDRESS_RANGES: ranges}}});
+    let _: ServiceAccount = world.leader().patch(AREA, "freeport-member-east", &note).await;
+}
+
+/// Waits until the cluster imports these addresses of `east`.
+async fn imports(cluster: &Cluster, ns: &str, addresses: &[&str]) {
+    eventually(&format!("{} imports {addresses:?}", cluster.name), || async {
+        let seen = imported(cluster, ns, "web").await?;
+        let has: BTreeSet<_> =
+            seen.addresses("east").iter().map(|to| to.trim_end_matches(":8080").to_owned()).collect();
+        let want = addresses.iter().map(|address| (*address).to_owned()).collect();
+        if has == want { Ok(()) } else { Err(format!("{has:?}")) }
+    })
+    .await;
+}
+
+/// The condition of the slice record of `ns/web`.
+async fn said_of_record(world: &World, ns: &str) -> Result<AntreaCondition, String> {
+    let slices = format!("sourceNamespace={ns},sourceKind=EndpointSlice");
+    let records =
+        world.leader().api::<ResourceExport>(AREA).list(&ListParams::default().labels(&slices)).await;
+    let mut records = records.map_err(|error| error.to_string())?.items;
+    let record = records.pop().filter(|_| records.is_empty()).ok_or("there is not one record")?;
+    record
+        .status
+        .and_then(|status| status.conditions.into_iter().next())
+        .ok_or_else(|| "nothing is said".to_owned())
+}
+
+async fn record_says(world: &World, ns: &str, type_: &str, word: &str) {
+    eventually(&format!("the record says {type_}"), || async {
+        let said = said_of_record(world, ns).await?;
+        let is_it =
+            said.type_.as_deref() == Some(type_) && said.message.clone().unwrap_or_default().contains(word);
+        if is_it { Ok(()) } else { Err(format!("{said:?}")) }
+    })
+    .await;
+}
+
+#[test]
+fn endpoints_out_of_range_and_those_that_are_the_importers_own_get_no_traffic() {
+    alone(async |world| {
+        let ns = world.namespace("ranges", &["leader", "east", "west"]).await;
+        let (leader, east, west) = (world.leader(), world.cluster("east"), world.cluster("west"));
+        let own = west.service(&ns, "own", &[("http", 80)]).await.spec.unwrap().cluster_ip.unwrap();
+        let ranges = format!("10.1.0.0/16,{own}/32");
+        note(world, Some(&ranges)).await;
+        let all = [RIGHT, WRONG, &own];
+        east.exported(&ns, "web", &all).await;
+
+        imports(west, &ns, &[RIGHT]).await;
+        imports(leader, &ns, &[RIGHT, &own]).await;
+        imports(east, &ns, &all).await;
+        record_says(world, &ns, "Failure", &format!("{WRONG}: in none of the ranges of cluster east")).await;
+        eventually("the exporter is told", || says(east, (&ns, "web"), "Ready", "False", "Failed")).await;
+        eventually("the importer says what it leaves out", || async {
+            let (reason, message) = imports_complete(west).await?;
+            let is_it = reason == "AddressesLeftOut" && message.contains(&format!("{ns}/web of east"));
+            if is_it { Ok(()) } else { Err(format!("{reason}: {message}")) }
+        })
+        .await;
+        let left_out =
+            world.metrics("freeport-member-west").await.unwrap().sum("freeport_endpoints_left_out");
+        assert!((left_out - 2.0).abs() < 0.5, "{left_out}");
+
+        note(world, Some(&format!("{ranges},10.9.0.0/24"))).await;
+        imports(west, &ns, &[RIGHT, WRONG]).await;
+        record_says(world, &ns, "Succeeded", "").await;
+        eventually("all is well", || says(east, (&ns, "web"), "Ready", "True", "Exported")).await;
+
+        note(world, Some("10.9.0.0/24")).await;
+        imports(west, &ns, &[WRONG]).await;
+
+        note(world, Some("10.9/24")).await;
+        imports(west, &ns, &[RIGHT, WRONG]).await;
+        eventually("the leader says what it cannot read", || async {
+            let set = leader.api::<ClusterSet>(AREA).get(SET).await.map_err(|error| error.to_string())?;
+            let said = set.status.unwrap_or_default().conditions;
+            let is_it = said.iter().any(|c| {
+                c.message.as_deref().unwrap_or_default().contains("freeport-member-east: annotation")
+            });
+            if is_it { Ok(()) } else { Err(format!("{said:?}")) }
+        })
+        .await;
+        west.delete::<Service>(&ns, "own").await;
+        note(world, None).await;
+        world.release(&ns).await;
+    });
+}
+
+#[test]
+fn addresses_of_nodes_and_api_servers_of_the_importer_get_no_traffic() {
+    alone(async |world| {
+        let ns = world.namespace("machines", &["east", "west"]).await;
+        let (east, west) = (world.cluster("east"), world.cluster("west"));
+        let all = [RIGHT, NODE, SERVER];
+        east.exported(&ns, "web", &all).await;
+        imports(west, &ns, &all).await;
+
+        let status = json!({"addresses": [{"type": "InternalIP", "address": NODE}]});
+        west.create_cluster_wide::<Node>(json!({"metadata": {"name": "machine"}, "status": status})).await;
+        imports(west, &ns, &[RIGHT, SERVER]).await;
+        // In these clusters API servers do not write it themselves.
+        let servers = json!({
+            "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
+            "addressType": "IPv4", "endpoints": [{"addresses": [SERVER]}],
+        });
+        let _: EndpointSlice = west.create("default", servers).await;
+        imports(west, &ns, &[RIGHT]).await;
+        imports(east, &ns, &all).await;
+
+        west.delete::<EndpointSlice>("default", "kubernetes").await;
+        Api::<Node>::all(west.client.clone()).delete("machine", &DeleteParams::default()).await.unwrap();
+        imports(west, &ns, &all).await;
+        world.release(&ns).await;
+    });
+}

@@ -1,0 +1,135 @@
+//! The leader's cluster is lost, and another one takes its place: members rejoin, and imports are bound again as they are.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use api::{label, lease::LeaseView, mcs::ServiceImport, name};
+use cli::{Daemons, InitOptions, KubeContext, RejoinOptions, Run, init, rejoin};
+use e2e::{
+    cluster::Cluster,
+    daemon::LEADER,
+    fixture::{AREA, CLUSTERS, SET, World, alone},
+    seen::{Imported, imported, right},
+    waiting::{VOUCHED, eventually, within},
+    watched::Watched,
+};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use kube::ResourceExt;
+
+/// Imports that are bound again.
+const IMPORTS: usize = 50;
+/// For each wait of a command.
+const LIMIT: std::time::Duration = std::time::Duration::from_secs(120);
+
+fn name_of(number: usize) -> String {
+    format!("web-{number}")
+}
+
+async fn all(cluster: &Cluster, ns: &str) -> Result<BTreeMap<String, Imported>, String> {
+    let mut all = BTreeMap::new();
+    for name in (0..IMPORTS).map(name_of) {
+        let seen = right(imported(cluster, ns, &name).await, |seen| seen.addresses("east").len() == 1);
+        all.insert(name.clone(), seen.map_err(|error| format!("{name}: {error}"))?);
+    }
+    Ok(all)
+}
+
+fn context(world: &World, cluster: &str) -> KubeContext {
+    KubeContext { file: Some(world.fleet.kubeconfig()), name: Some(cluster.to_owned()) }
+}
+
+/// Makes the cluster `leader`, which is empty, the leader of the set under this ID.
+async fn lead(world: &World, id: &str) {
+    let daemons = world.fleet.cluster("leader").unwrap().dir().join("daemons");
+    let options = InitOptions {
+        cluster_set: SET.into(),
+        cluster_id: id.into(),
+        dedicated: true,
+        cluster: context(world, "leader"),
+        leader_server: None,
+        offload: None,
+        probe: None,
+        ranges: None,
+        run: Run {
+            daemons: Daemons::Outside(daemons),
+            only: vec![],
+            wait: false,
+            timeout: LIMIT,
+            dry_run: false,
+            warn: |_| {},
+        },
+    };
+    init(&options, &mut |line| eprintln!("{line}")).await.unwrap();
+    world.launch(LEADER).await;
+}
+
+async fn follow(world: &World) {
+    let options = RejoinOptions {
+        clusters: ["east", "west"].map(|cluster| context(world, cluster)).into(),
+        leader: context(world, "leader"),
+        leader_server: None,
+        wait: true,
+        timeout: LIMIT,
+        warn: |_| {},
+    };
+    rejoin(&options, &mut |line| eprintln!("{line}")).await.unwrap();
+}
+
+/// Whether all imports were compared with what the leader of now says.
+async fn are_bound(world: &World, ns: &str) -> Result<(), String> {
+    let leases = world.leader().api::<LeaseView>(AREA);
+    let hub = leases.get(name::LEADER_LEASE).await.map_err(|error| error.to_string())?.uid();
+    let imports = world.cluster("west").api::<ServiceImport>(ns);
+    let imports = imports.list(&Default::default()).await.map_err(|error| error.to_string())?;
+    let bound = imports.iter().filter(|import| import.annotations().get(label::HUB) == hub.as_ref()).count();
+    if bound == IMPORTS { Ok(()) } else { Err(format!("{bound} of {}", imports.items.len())) }
+}
+
+#[test]
+fn a_new_leader_binds_all_imports_again_with_their_addresses() {
+    alone(async |world| {
+        let ns = world.namespace("rejoin", &CLUSTERS).await;
+        let (east, west) = (world.cluster("east"), world.cluster("west"));
+        for number in 0..IMPORTS {
+            east.exported(&ns, &name_of(number), &[&format!("10.1.2.{}", number + 1)]).await;
+        }
+        let before = within(VOUCHED, "imported", || all(west, &ns)).await;
+        let slices = Watched::<EndpointSlice>::of(west, &ns).await;
+        let services = Watched::<Service>::of(west, &ns).await;
+
+        world.replace_leader().await;
+        let begun = Instant::now();
+        lead(world, "hub").await;
+        world.leader().create_namespace(&ns).await;
+        follow(world).await;
+        let connected = begun.elapsed();
+        within(VOUCHED, "bound again", || are_bound(world, &ns)).await;
+        eprintln!(
+            "{IMPORTS} imports: members connected after {:.1} s, all bound again after {:.1} s",
+            connected.as_secs_f64(),
+            begun.elapsed().as_secs_f64()
+        );
+        eventually("they are as they were", || async {
+            let now = all(west, &ns).await?;
+            if now == before { Ok(()) } else { Err(format!("{now:?}")) }
+        })
+        .await;
+        services.nothing_deleted("another leader");
+        slices.nothing_deleted("another leader");
+        slices.each(|slice| {
+            let addresses = slice.endpoints.iter().flatten().flat_map(|endpoint| &endpoint.addresses);
+            assert!(addresses.count() > 0, "a slice was emptied: {slice:?}");
+        });
+        east.replace_slice(&ns, "web-0", "web-0-1", &["10.1.3.1"], &[("http", 8080)]).await;
+        eventually("they follow", || async {
+            right(imported(west, &ns, "web-0").await, |seen| seen.addresses("east") == ["10.1.3.1:8080"])
+        })
+        .await;
+
+        // As it was, for the test that comes after.
+        world.replace_leader().await;
+        lead(world, "leader").await;
+        follow(world).await;
+        world.set_up_again().await;
+        world.release(&ns).await;
+    });
+}
