@@ -35,7 +35,7 @@ fmt:
 
 manifests:
 	cargo run --quiet --package cli --bin manifests
-	cargo run --quiet --package e2e --bin conformance
+	cargo run --quiet --package e2e --bin pages
 
 quickstart:
 	cargo quickstart

@@ -27,7 +27,7 @@ pub fn kube_bind(program: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("KUBE_BIND_BIN").map(PathBuf::from);
     let found = folder.map(|folder| folder.join(program)).filter(|path| path.is_file());
     if found.is_none() {
-        eprintln!("KUBE_BIND_BIN names no folder with {program}: it is played");
+        crate::note!("KUBE_BIND_BIN names no folder with {program}: it is played");
     }
     found
 }

@@ -4,7 +4,7 @@ use std::env;
 
 use fleet::{Error, Fleet, Lifetime, Options};
 
-use crate::{cluster::Cluster, say::say};
+use crate::{cluster::Cluster, harness::record, say::say};
 
 /// Real clusters, each named as `fleet up --clusters` takes it (`east`, `east=ipv6`, `east=dual`), and an administrator in each. `name`
 /// tells the fleets of one program apart. They end with this process, whatever ends it.
@@ -33,6 +33,7 @@ async fn up(name: &str, clusters: &[&str], nodes: bool) -> Result<(Fleet, Vec<Cl
         lifetime: Lifetime::Attached { remove: !is_kept() },
     };
     // The first time this builds for ten minutes.
+    record::uses_fleet(&options.dir);
     let fleet = Fleet::up(options, say).await?;
     let administrators = administrators(&fleet).await?;
     Ok((fleet, administrators))

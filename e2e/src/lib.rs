@@ -23,6 +23,7 @@
 //! | [`dns`] | what a cluster's DNS server answers, and what it has to |
 //! | [`faults`] | what can be wrong with a link to an API server |
 //! | [`figures`] | how what was measured is said |
+//! | [`harness`] | runs tests, those of the gate or all, and keeps what fails |
 //! | [`life`] | a daemon's processes one after the other, and what ends them |
 //! | [`manifests`] | `manifests/`, applied |
 //! | [`metrics`] | what they measure |
@@ -53,6 +54,8 @@
     reason = "used by tests alone"
 )]
 
+pub use e2e_attribute::test;
+
 mod accept;
 pub mod account;
 pub mod answering;
@@ -74,6 +77,7 @@ pub mod faults;
 pub mod figures;
 pub mod fixture;
 pub mod forbidden;
+pub mod harness;
 pub mod life;
 pub mod manifests;
 pub mod metrics;

@@ -49,7 +49,7 @@ impl Cases {
             count: number("FREEPORT_ODD_CASES").unwrap_or(count),
         };
         let Self { seed, first, count } = cases;
-        eprintln!(
+        crate::note!(
             "FREEPORT_ODD_SEED={seed} FREEPORT_ODD_FIRST={first} FREEPORT_ODD_CASES={count} gives these cases again"
         );
         cases

@@ -15,7 +15,8 @@ use futures::{
 use tokio::sync::{Notify, Semaphore};
 
 use crate::{
-    shared::{RUNTIME, timed},
+    harness::record,
+    shared::{RUNTIME, in_turn},
     world::{World, room},
 };
 
@@ -79,8 +80,9 @@ impl Pool {
     async fn has_one<F: Future<Output = ()>>(&self, test: impl FnOnce(&'static World) -> F) {
         let _turn = self.turns.acquire().await.unwrap();
         let world = self.one().await;
+        record::uses_fleet(world.fleet.dir());
         let whole = async {
-            timed(test(world)).await;
+            in_turn(test(world)).await;
             (self.make_whole)(world).await;
         };
         if let Err(failure) = AssertUnwindSafe(whole).catch_unwind().await {

@@ -1,8 +1,16 @@
-//! Lines that are shown of tests that pass, too.
+//! What tests say while they run.
 
 use std::io::Write;
 
-/// Prints a line that the test runner shows even if the test passes.
+pub use crate::harness::record::note;
+
+/// Prints a line of a test that passes, too.
 pub fn say(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));
+}
+
+/// [`note`](say::note) of what `format!` makes of its arguments.
+#[macro_export]
+macro_rules! note {
+    ($($text:tt)*) => { $crate::say::note(&format!($($text)*)) };
 }

@@ -2,14 +2,13 @@
 
 use std::{
     any::Any,
-    io::{self, Write},
-    panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    path::Path,
     sync::{
         LazyLock,
         atomic::{AtomicUsize, Ordering},
     },
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures::{FutureExt, future::LocalBoxFuture};
@@ -19,23 +18,13 @@ use tokio::{
     time::timeout,
 };
 
-use crate::bring_up::is_kept;
+use crate::{
+    bring_up::is_kept,
+    harness::{budget, record},
+};
 
 /// All tests of a program run on it, since the clients' connections live on it.
-pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    say_failures_at_once();
-    Runtime::new().unwrap()
-});
-
-/// The test runner prints why a test failed when all have ended, which one that is stopped never does.
-fn say_failures_at_once() {
-    let hook = panic::take_hook();
-    panic::set_hook(Box::new(move |failure| {
-        hook(failure);
-        // Not captured by the test runner, as `eprintln` is.
-        drop(writeln!(io::stderr(), "{}: {failure}", thread::current().name().unwrap_or("a thread")));
-    }));
-}
+pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
 /// How many tests use a thing side by side. The test runner starts all tests at once, and two cores serve no more.
 const AT_ONCE: usize = 4;
@@ -44,6 +33,9 @@ const LONGEST: Duration = Duration::from_secs(2400);
 
 /// What tests share.
 pub trait Fixture: Sync + 'static {
+    /// Directory of its fleet.
+    fn dir(&self) -> &Path;
+
     /// Ends what runs for it: no test needs it any more.
     fn end(&'static self) -> impl Future<Output = ()>;
 }
@@ -77,7 +69,7 @@ impl<T: Fixture> Shared<T> {
         self.used(async {
             let _one = self.at_once.acquire().await.unwrap();
             let _together = self.turn.read().await;
-            timed(test(self.get().await)).await;
+            in_turn(test(self.get().await)).await;
         });
     }
 
@@ -85,7 +77,7 @@ impl<T: Fixture> Shared<T> {
     pub fn alone<F: Future<Output = ()>>(&'static self, test: impl FnOnce(&'static T) -> F) {
         self.used(async {
             let _nobody = self.turn.write().await;
-            timed(test(self.get().await)).await;
+            in_turn(test(self.get().await)).await;
         });
     }
 
@@ -120,17 +112,20 @@ impl<T: Fixture> Shared<T> {
             *made = Some(result.map(leak).map_err(|panic| said(&*panic)));
         }
         match made.clone().unwrap() {
-            Ok(made) => made,
+            Ok(made) => {
+                record::uses_fleet(made.dir());
+                made
+            }
             Err(why) => panic!("what this test uses could not be made: {why}"),
         }
     }
 }
 
-/// Runs a test whose turn it is, and prints how long it took: what the test runner says includes the time before.
-pub(crate) async fn timed(test: impl Future<Output = ()>) {
-    let begun = Instant::now();
+/// Runs a test whose turn it is.
+pub(crate) async fn in_turn(test: impl Future<Output = ()>) {
+    budget::ensure();
+    record::turn_begins();
     assert!(timeout(LONGEST, test).await.is_ok(), "the test has not ended after {LONGEST:?}");
-    eprintln!("the test itself took {:.1} s", begun.elapsed().as_secs_f64());
 }
 
 /// What a panic said.

@@ -31,7 +31,7 @@ where
     loop {
         match check().await {
             Ok(seen) => {
-                eprintln!("{what}: after {:.2} s", begun.elapsed().as_secs_f64());
+                crate::note!("{what}: after {:.2} s", begun.elapsed().as_secs_f64());
                 return seen;
             }
             Err(seen) => assert!(begun.elapsed() < limit, "{what}: not within {limit:?}; last seen: {seen}"),

@@ -1,6 +1,6 @@
 //! A fleet as tests use it: an administrator in each cluster, and the daemons that run beside it.
 
-use std::sync::Mutex;
+use std::{path::Path, sync::Mutex};
 
 use api::lease::Pace;
 use cli::objects::member::secret_name;
@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::{
     bring_up::{bring_up, is_kept},
     cluster::Cluster,
+    say::note,
     shared::Fixture,
     waiting::{NAMESPACE_GONE, eventually, within},
 };
@@ -57,6 +58,10 @@ pub struct World {
 }
 
 impl Fixture for World {
+    fn dir(&self) -> &Path {
+        self.fleet.dir()
+    }
+
     async fn end(&'static self) {
         self.discard().await;
     }
@@ -112,8 +117,7 @@ impl World {
 
     /// Runs `freeport init` and `join`; the set's daemons, which it does not start.
     pub async fn set_up(&self, set: &Composition) -> Vec<Daemon> {
-        let say = &mut |line: &str| eprintln!("{line}");
-        let mut daemons = cluster_set::set_up_as(&self.fleet, set, say).await.unwrap();
+        let mut daemons = cluster_set::set_up_as(&self.fleet, set, &mut note).await.unwrap();
         for daemon in &mut daemons {
             daemon.spec.env.extend(self.env.clone());
         }
@@ -178,7 +182,7 @@ impl World {
                 let name = cluster.process_name(component);
                 let process = self.fleet.process(&name).await.unwrap().unwrap();
                 if !process.is_running().await.unwrap() {
-                    eprintln!("{name} had ended");
+                    crate::note!("{name} had ended");
                     self.run_again(cluster.name(), component).await;
                 }
             }

@@ -154,7 +154,7 @@ impl Crew {
                 continue;
             }
             if daemon.ensure(&self.world.fleet).await.unwrap() != Ensured::Running {
-                eprintln!("{} is started", daemon.spec.name);
+                crate::note!("{} is started", daemon.spec.name);
             }
         }
     }

@@ -63,7 +63,7 @@ impl<'a> Editor<'a> {
             _ => self.change(&mut random, kind, &path, object).await,
         };
         let shown: String = what.chars().take(400).collect();
-        eprintln!("case {number}, {path}: {shown}: {}", if done.is_ok() { "done" } else { "refused" });
+        crate::note!("case {number}, {path}: {shown}: {}", if done.is_ok() { "done" } else { "refused" });
     }
 
     /// Deletes it and creates a copy.

@@ -22,7 +22,7 @@ async fn exporters(world: &Areas, set: &str) -> BTreeSet<String> {
     records.into_iter().filter_map(|record| record.spec.cluster_id).collect()
 }
 
-#[test]
+#[e2e::test]
 fn exports_do_not_cross_sets() {
     AREAS.beside(async |world| {
         let ns = world.namespace_everywhere("apart").await;

@@ -3,6 +3,7 @@
 use std::{
     ops::Deref,
     panic::{AssertUnwindSafe, resume_unwind},
+    path::Path,
 };
 
 use api::{condition::AntreaCondition, resource_export::ResourceExport};
@@ -44,6 +45,10 @@ impl Deref for Areas {
 }
 
 impl Fixture for Areas {
+    fn dir(&self) -> &Path {
+        self.fleet.dir()
+    }
+
     async fn end(&'static self) {
         self.discard().await;
     }

@@ -31,7 +31,7 @@ async fn told(world: &Areas) -> (usize, usize) {
     (records.items.len(), records.iter().filter(failed).count())
 }
 
-#[test]
+#[e2e::test]
 fn a_flood_in_one_area_does_not_wet_the_other_and_is_reported() {
     AREAS.beside(async |world| {
         let ns = world.namespace_everywhere("flood").await;
@@ -64,7 +64,7 @@ fn a_flood_in_one_area_does_not_wet_the_other_and_is_reported() {
         futures::join!(flood, other);
 
         let all = written.load(SeqCst);
-        eprintln!("{all} records");
+        e2e::note!("{all} records");
         within(VOUCHED, "the flood is counted", || async {
             let refused = world.measured("freeport_records_refused", SECOND).await?;
             if refused == Some(all as f64) {

@@ -45,7 +45,7 @@ async fn judged(world: &Areas, set: &str, record: &str) -> Result<(), String> {
     if said.is_empty() { Err(world.log()) } else { Ok(()) }
 }
 
-#[test]
+#[e2e::test]
 fn a_common_area_without_a_cluster_set_or_with_a_broken_one_harms_nobody() {
     AREAS.beside(async |world| {
         let ns = world.namespace_everywhere("odd").await;
@@ -91,7 +91,7 @@ fn a_common_area_without_a_cluster_set_or_with_a_broken_one_harms_nobody() {
 }
 
 /// Issue 14, C.
-#[test]
+#[e2e::test]
 fn a_claim_of_an_id_that_a_live_member_has_is_said_and_exports_go_on() {
     AREAS.alone(async |world| {
         let ns = world.namespace_everywhere("claimed").await;
@@ -113,7 +113,7 @@ async fn label_as_area(world: &Areas, set: &str, value: Value) {
     namespaces.patch(&area(set), &PatchParams::default(), &patch).await.unwrap();
 }
 
-#[test]
+#[e2e::test]
 fn a_common_area_that_is_none_any_more_is_not_served_and_leaves_nothing() {
     AREAS.beside(async |world| {
         let ns = world.namespace_everywhere("none-any-more").await;

@@ -39,7 +39,7 @@ async fn says(
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn a_question_goes_with_its_answer_when_its_time_is_over_and_the_contract_stays() {
     BINDING.beside(async |world| {
         let (leader, offered) = (world.leader(), Offered::new("brief", "Namespaced"));
@@ -58,7 +58,7 @@ fn a_question_goes_with_its_answer_when_its_time_is_over_and_the_contract_stays(
     });
 }
 
-#[test]
+#[e2e::test]
 fn an_answer_for_which_a_quota_has_no_room_is_given_when_there_is_some() {
     const QUOTA: &str = "no-answers";
     // Nobody else gets a Secret there meanwhile.

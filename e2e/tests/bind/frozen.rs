@@ -19,7 +19,7 @@ use super::konnector::unbind;
 /// two and a half minutes.
 const SOON: Duration = Duration::from_secs(100);
 
-#[test]
+#[e2e::test]
 fn a_provider_that_is_frozen_is_said_and_when_it_goes_on_so_do_objects() {
     BINDING.alone(async |world| {
         let (leader, west) = (world.leader(), world.cluster("west"));

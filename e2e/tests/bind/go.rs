@@ -87,7 +87,7 @@ async fn ours_takes_over(world: &World, offered: [&Offered; 2], both: &[Both; 2]
     }
 }
 
-#[test]
+#[e2e::test]
 fn gos_konnector_works_with_our_provider_and_ours_takes_over_from_it() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

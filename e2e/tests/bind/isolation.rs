@@ -199,33 +199,33 @@ fn namespaced(plural: &str, crd_scope: &str, isolation: Isolation) {
     BINDING.beside(async |world| row(world, plural, crd_scope, isolation, InformerScope::Namespaced).await);
 }
 
-#[test]
+#[e2e::test]
 fn y1_namespaced_prefixed() {
     namespaced("rowa", "Namespaced", Isolation::Prefixed);
 }
 
-#[test]
+#[e2e::test]
 fn o3_namespaced_converted() {
     namespaced("rowb", "Namespaced", Isolation::Namespaced);
 }
 
-#[test]
+#[e2e::test]
 fn m2_cluster_prefixed() {
     namespaced("rowc", "Cluster", Isolation::Prefixed);
 }
 
-#[test]
+#[e2e::test]
 fn y3_y4_cluster_none() {
     namespaced("rowd", "Cluster", Isolation::None);
 }
 
-#[test]
+#[e2e::test]
 fn y4_namespaced_none() {
     namespaced("rowe", "Namespaced", Isolation::None);
 }
 
 /// The same rows, all at once, by a leader that lets consumers watch the whole cluster.
-#[test]
+#[e2e::test]
 fn every_isolation_with_informer_scope_cluster() {
     BINDING.alone(async |world| {
         world.end(LEADER, End::Stop).await;
@@ -248,7 +248,7 @@ fn every_isolation_with_informer_scope_cluster() {
 }
 
 /// What cannot be kept in step is said on the object and on the binding, and the others go on.
-#[test]
+#[e2e::test]
 fn what_cannot_be_in_step_is_said_and_the_others_go_on() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

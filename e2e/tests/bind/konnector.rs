@@ -48,7 +48,7 @@ pub(super) async fn unbind(world: &World, consumer: &str, offered: &Offered) {
     assert!(cluster.crds().get_opt(&offered.name()).await.unwrap().is_none(), "its CRD is gone before");
 }
 
-#[test]
+#[e2e::test]
 fn b1_an_api_is_installed_specs_go_up_and_statuses_come_down() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -140,7 +140,7 @@ fn b1_an_api_is_installed_specs_go_up_and_statuses_come_down() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn b7_m8_a_foreign_crd_is_left_alone_and_what_cannot_go_up_is_said() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -206,7 +206,7 @@ fn b7_m8_a_foreign_crd_is_left_alone_and_what_cannot_go_up_is_said() {
 }
 
 /// B18, D8: what its cluster has seems to be gone in another one.
-#[test]
+#[e2e::test]
 fn b18_a_credential_that_was_moved_from_another_cluster_synchronizes_nothing() {
     BINDING.alone(async |world| {
         let (leader, west) = (world.leader(), world.cluster("west"));

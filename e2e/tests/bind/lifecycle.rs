@@ -70,7 +70,7 @@ async fn unbind_in_foreground(east: &Cluster, offered: &Offered) {
     bindings.delete(&offered.plural, &DeleteParams::foreground()).await.unwrap();
 }
 
-#[test]
+#[e2e::test]
 fn x9_a_crd_that_is_deleted_takes_its_objects_along_and_comes_back() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -118,7 +118,7 @@ fn x9_a_crd_that_is_deleted_takes_its_objects_along_and_comes_back() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn b11_a_binding_without_an_export_goes() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -148,7 +148,7 @@ fn b11_a_binding_without_an_export_goes() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_credential_in_another_namespace_is_said() {
     BINDING.beside(async |world| {
         let east = world.cluster("east");
@@ -163,7 +163,7 @@ fn a_credential_in_another_namespace_is_said() {
 }
 
 /// APIServiceNamespaces go with the last binding that has objects in them.
-#[test]
+#[e2e::test]
 fn namespaces_that_no_other_binding_needs_go_with_a_binding() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -203,7 +203,7 @@ fn namespaces_that_no_other_binding_needs_go_with_a_binding() {
 }
 
 /// A konnector that is killed after it wrote a CRD, an APIServiceNamespace, and each step of the end.
-#[test]
+#[e2e::test]
 fn a_konnector_that_is_killed_while_it_binds_and_unbinds_ends_what_it_began() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -219,7 +219,7 @@ fn a_konnector_that_is_killed_while_it_binds_and_unbinds_ends_what_it_began() {
         assert_eq!(request(world, &cns, "mortals", of).await.0, Phase::Succeeded);
         let falls = async |about: &str| {
             let fall = victim.falls().await;
-            eprintln!("about {about}: {fall}");
+            e2e::note!("about {about}: {fall}");
             victim.launch().await;
         };
         let set = |about: &str| victim.set(Trap::at(1, Side::After).about(about));

@@ -39,7 +39,7 @@ struct Both<'a> {
 impl Both<'_> {
     /// The konnector runs again.
     async fn rises(&self, fall: Fall) {
-        eprintln!("{}: {fall}", self.name);
+        e2e::note!("{}: {fall}", self.name);
         self.falls.borrow_mut().push(fall);
         self.victim.launch().await;
     }
@@ -65,7 +65,7 @@ impl Both<'_> {
     }
 }
 
-#[test]
+#[e2e::test]
 fn a_konnector_that_is_killed_after_any_write_ends_what_it_began() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -132,7 +132,7 @@ fn a_konnector_that_is_killed_after_any_write_ends_what_it_began() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_provider_that_is_away_takes_nothing_along_and_gets_what_happened_meanwhile() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

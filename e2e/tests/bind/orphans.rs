@@ -77,7 +77,7 @@ async fn another_comes_and_goes(
     vanishes(there, "another").await;
 }
 
-#[test]
+#[e2e::test]
 fn copies_stay_also_where_that_is_said_right_before_the_binding_is_deleted() {
     const MANY: usize = 30;
     BINDING.beside(async |world| {
@@ -115,7 +115,7 @@ fn copies_stay_also_where_that_is_said_right_before_the_binding_is_deleted() {
 }
 
 /// As `kubectl delete --cascade=orphan` does: what the binding owns stays, and nothing holds it any more.
-#[test]
+#[e2e::test]
 fn a_binding_that_is_deleted_without_its_dependents_leaves_objects_and_copies() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -148,7 +148,7 @@ fn a_binding_that_is_deleted_without_its_dependents_leaves_objects_and_copies() 
     });
 }
 
-#[test]
+#[e2e::test]
 fn copies_that_a_binding_left_stay_also_when_their_namespace_goes_here() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -190,7 +190,7 @@ fn copies_that_a_binding_left_stay_also_when_their_namespace_goes_here() {
 }
 
 /// The binding whose copies are to stay lives on, and its objects are gone.
-#[test]
+#[e2e::test]
 fn copies_that_are_left_stay_when_another_binding_or_their_namespace_here_goes() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -241,7 +241,7 @@ fn copies_that_are_left_stay_when_another_binding_or_their_namespace_here_goes()
 }
 
 /// It has no Namespace that would keep it.
-#[test]
+#[e2e::test]
 fn a_copy_outside_of_namespaces_that_a_binding_left_stays_and_is_taken_over_by_its_object() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

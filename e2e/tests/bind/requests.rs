@@ -38,7 +38,7 @@ async fn is_pending(leader: &Cluster, cns: &str, name: &str, reason: &str) {
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn b16_of_many_requests_for_one_api_at_once_one_is_granted() {
     BINDING.beside(async |world| {
         let (leader, offered) = (world.leader(), Offered::new("crowds", "Namespaced"));
@@ -84,7 +84,7 @@ fn b16_of_many_requests_for_one_api_at_once_one_is_granted() {
 }
 
 /// As after a leader that was killed between two writes, where somebody deleted the request.
-#[test]
+#[e2e::test]
 fn a_schema_that_was_left_is_made_anew_for_an_export_and_goes_with_a_request() {
     BINDING.beside(async |world| {
         let (leader, offered) = (world.leader(), Offered::new("lefts", "Namespaced"));
@@ -123,7 +123,7 @@ fn a_schema_that_was_left_is_made_anew_for_an_export_and_goes_with_a_request() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_request_that_is_too_large_fails_and_says_so() {
     BINDING.beside(async |world| {
         let (leader, offered) = (world.leader(), Offered::new("large", "Namespaced"));
@@ -137,7 +137,7 @@ fn a_request_that_is_too_large_fails_and_says_so() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_request_waits_for_the_end_of_an_export_that_is_going() {
     BINDING.beside(async |world| {
         let (leader, offered) = (world.leader(), Offered::new("goings", "Namespaced"));

@@ -75,7 +75,7 @@ impl Forgotten<'_> {
     }
 }
 
-#[test]
+#[e2e::test]
 fn d8_what_a_restored_consumer_lacks_keeps_its_copies() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::{backend::Backend, konnector::unbind};
 
-#[test]
+#[e2e::test]
 fn without_its_schema_an_api_goes_on_as_it_is_and_another_that_has_a_wrong_one_keeps_none_up() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -78,7 +78,7 @@ fn without_its_schema_an_api_goes_on_as_it_is_and_another_that_has_a_wrong_one_k
     });
 }
 
-#[test]
+#[e2e::test]
 fn objects_of_an_api_that_an_export_has_no_more_stay_and_go_when_somebody_deletes_them() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -117,7 +117,7 @@ fn objects_of_an_api_that_an_export_has_no_more_stay_and_go_when_somebody_delete
     });
 }
 
-#[test]
+#[e2e::test]
 fn what_others_put_on_a_crd_stays_when_its_schema_is_another_one() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::{backend::Backend, konnector::unbind};
 
-#[test]
+#[e2e::test]
 fn c21_x8_a_missing_right_and_an_api_that_is_not_served_are_said() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -71,7 +71,7 @@ fn c21_x8_a_missing_right_and_an_api_that_is_not_served_are_said() {
 }
 
 /// X8, where no watch of this konnector has ever told what is there.
-#[test]
+#[e2e::test]
 fn x8_of_an_api_that_is_not_served_when_the_konnector_starts_what_is_deleted_goes() {
     const KONNECTOR: &str = "freeport-member-east";
     BINDING.alone(async |world| {
@@ -98,7 +98,7 @@ fn x8_of_an_api_that_is_not_served_when_the_konnector_starts_what_is_deleted_goe
 }
 
 /// Whoever agreed to the API in the consumer's cluster takes that back.
-#[test]
+#[e2e::test]
 fn a_right_that_is_taken_back_here_is_said_and_everything_goes_on_with_it() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -122,7 +122,7 @@ fn a_right_that_is_taken_back_here_is_said_and_everything_goes_on_with_it() {
 }
 
 /// The copy is still there, in another version than the one that is kept in step.
-#[test]
+#[e2e::test]
 fn x8_of_an_api_that_is_served_in_another_version_what_is_deleted_takes_its_copy_along() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -153,7 +153,7 @@ fn x8_of_an_api_that_is_served_in_another_version_what_is_deleted_takes_its_copy
     });
 }
 
-#[test]
+#[e2e::test]
 fn what_waits_for_a_namespace_of_a_provider_that_gives_none_is_said() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

@@ -31,7 +31,7 @@ fn two_versions() -> Offered {
     offered
 }
 
-#[test]
+#[e2e::test]
 fn t11_t20_a_status_without_a_subresource_and_users_of_another_version() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -77,13 +77,13 @@ async fn as_large_as_can_be(here: &Api<DynamicObject>, offered: &Offered) {
         let object = offered.object("large", json!({"spec": {"free": {"text": text}}}));
         match here.create(&PostParams::default(), &object).await {
             Ok(_) => return,
-            Err(error) => eprintln!("{length}: {error}"),
+            Err(error) => e2e::note!("{length}: {error}"),
         }
         length -= 50;
     }
 }
 
-#[test]
+#[e2e::test]
 fn t15_what_is_too_large_for_the_provider_is_said_and_the_others_go_on() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -106,7 +106,7 @@ fn t15_what_is_too_large_for_the_provider_is_said_and_the_others_go_on() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn x4_an_object_that_is_made_again_waits_for_the_end_of_the_old_copy() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -146,7 +146,7 @@ fn x4_an_object_that_is_made_again_waits_for_the_end_of_the_old_copy() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn b12_a_credential_is_replaced_on_change_and_never_by_one_that_cannot_be_used() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 
 use super::konnector::unbind;
 
-#[test]
+#[e2e::test]
 fn b1_from_a_request_to_a_status_and_back_to_nothing() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -99,7 +99,7 @@ async fn rights(leader: &Cluster, namespace: &str) -> Vec<String> {
     all.iter().map(ResourceExt::name_any).filter(|name| name.starts_with("kube-binder-")).collect()
 }
 
-#[test]
+#[e2e::test]
 fn what_an_export_brought_goes_with_it_and_an_adopted_namespace_stays_without_rights() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -193,7 +193,7 @@ async fn a_secret_of_freeport_is_no_answer(leader: &Cluster) {
     leader.delete::<BindableResourcesRequest>(SYSTEM, "no-answer").await;
 }
 
-#[test]
+#[e2e::test]
 fn a_template_can_convert_its_api_and_the_same_identity_is_the_same_consumer() {
     BINDING.beside(async |world| {
         let (leader, west) = (world.leader(), world.cluster("west"));

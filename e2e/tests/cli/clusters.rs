@@ -33,6 +33,10 @@ pub(crate) struct Clusters {
 }
 
 impl Fixture for Clusters {
+    fn dir(&self) -> &Path {
+        self.world.fleet.dir()
+    }
+
     async fn end(&'static self) {
         self.world.discard().await;
     }

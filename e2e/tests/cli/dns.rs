@@ -10,7 +10,7 @@ use crate::cli::{clusters::Clusters, member_set::alone};
 
 const BY_HAND: &str = "clusterset.local:53 {\n    errors\n}\n";
 
-#[test]
+#[e2e::test]
 fn names_are_given_and_taken_back_to_the_byte() {
     alone(async |set| {
         let server = Server::install(set).await;
@@ -26,7 +26,7 @@ fn names_are_given_and_taken_back_to_the_byte() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn names_that_somebody_else_gives_stay() {
     alone(async |set| {
         let server = Server::install(set).await;
@@ -48,7 +48,7 @@ fn names_that_somebody_else_gives_stay() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn what_cannot_serve_names_is_refused() {
     alone(async |set| {
         let server = Server::install(set).await;

@@ -14,7 +14,7 @@ const NS: &str = "force";
 /// All clusters, in the order of their names.
 const EXPORTERS: [&str; 3] = ["east", "leader", "west"];
 
-#[test]
+#[e2e::test]
 fn without_the_leader_a_member_leaves_by_force_and_comes_back() {
     alone(async |set| {
         let hub = set.clusters.world.fleet.cluster("leader").unwrap();

@@ -17,7 +17,7 @@ use crate::cli::{
 const MEMBER: &str = "member.yaml";
 const CRDS: &str = "crds-member.yaml";
 
-#[test]
+#[e2e::test]
 fn who_leaves_and_uninstalls_has_what_was_there_before() {
     alone(async |set| {
         others_have_their_part(set).await;
@@ -37,7 +37,7 @@ fn who_leaves_and_uninstalls_has_what_was_there_before() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn who_left_without_the_leader_is_forgotten_there_later() {
     alone(async |set| {
         set.join("east").await;
@@ -70,7 +70,7 @@ fn who_left_without_the_leader_is_forgotten_there_later() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r1_r2_an_id_of_two_labels_serves_and_another_id_is_another_member() {
     alone(async |set| {
         let leave = "leave --context east --leader-context leader";

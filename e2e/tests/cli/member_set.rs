@@ -1,6 +1,9 @@
 //! The ClusterSet of three clusters, set up by the commands, with its daemons under the fleet's care.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use api::cluster_set::ClusterSet;
 use e2e::{
@@ -64,6 +67,10 @@ pub(crate) fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static MemberSet
 
 /// Its daemons end with the clusters.
 impl Fixture for MemberSet {
+    fn dir(&self) -> &Path {
+        self.clusters.world.fleet.dir()
+    }
+
     async fn end(&'static self) {}
 }
 

@@ -14,7 +14,7 @@ use serde_json::json;
 const INIT: &str = "init --clusterset on --cluster-id no --context hub";
 const JOIN: &str = "join --clusterset on --cluster-id 1.5 --context spoke --leader-context hub";
 
-#[test]
+#[e2e::test]
 fn a_pair_from_nothing() {
     CLUSTERS.beside(async |clusters| {
         let before = Contents::at_rest(clusters, "hub").await;

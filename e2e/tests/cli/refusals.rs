@@ -11,7 +11,7 @@ use crate::cli::{
     status,
 };
 
-#[test]
+#[e2e::test]
 fn what_cannot_be_is_refused_in_one_line_and_writes_nothing() {
     alone(async |set| {
         let clusters = set.clusters;
@@ -70,7 +70,7 @@ fn what_cannot_be_is_refused_in_one_line_and_writes_nothing() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn an_id_belongs_to_who_got_it() {
     alone(async |set| {
         let clusters = set.clusters;

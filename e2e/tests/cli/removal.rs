@@ -22,7 +22,7 @@ const NS: &str = "removal";
 const ALONE: [&str; 3] = ["alone-1", "alone-2", "alone-3"];
 const REMOVE: &str = "leave --force --clusterset demo --cluster-id east --leader-context leader";
 
-#[test]
+#[e2e::test]
 fn r60_a_member_that_will_not_return_is_removed_and_may_join_again() {
     alone(async |set| {
         set.join("east").await;

@@ -21,7 +21,7 @@ const NS: &str = "revoke";
 const REVOKE: &str = "revoke --clusterset demo --cluster-id east --leader-context leader";
 const TOKEN: &str = "freeport-member-east-token";
 
-#[test]
+#[e2e::test]
 fn a_member_that_is_revoked_is_out_within_seconds_keeps_its_imports_and_may_join_again() {
     alone(async |set| {
         set.join("east").await;

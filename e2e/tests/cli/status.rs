@@ -9,7 +9,7 @@ use crate::cli::{
     program::Ran,
 };
 
-#[test]
+#[e2e::test]
 fn a_set_that_is_well_says_so() {
     alone(async |set| {
         set.join("east").await;
@@ -35,7 +35,7 @@ fn a_set_that_is_well_says_so() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_policy_that_is_off_is_said() {
     alone(async |set| {
         let clusters = set.clusters;

@@ -11,7 +11,7 @@ use crate::nodes::{
     traces::{Places, Traces},
 };
 
-#[tokio::test]
+#[e2e::test]
 async fn a_killed_keeper_takes_all_along() {
     if !nodes_are_possible() {
         return;

@@ -20,7 +20,7 @@ const NAMESPACE: &str = "default";
 /// The Pod in each cluster that asks and answers.
 const POD: &str = "server";
 
-#[tokio::test]
+#[e2e::test]
 async fn pods_have_the_families_of_their_cluster() {
     if !nodes_are_possible_for(&CLUSTERS) {
         return;

@@ -33,7 +33,7 @@ pub(crate) fn options(name: &str, clusters: &[&str], lifetime: Lifetime) -> Opti
     }
 }
 
-#[tokio::test]
+#[e2e::test]
 async fn pods_reach_each_other() {
     if !nodes_are_possible() {
         return;

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::pods::world::{CLUSTERS, shared};
 
-#[test]
+#[e2e::test]
 fn daemons_run_without_rights_where_nobody_gets_any() {
     shared(async |world| {
         for name in CLUSTERS {

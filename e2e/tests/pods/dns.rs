@@ -54,7 +54,7 @@ async fn all_are_right(cluster: &Cluster, ns: &str, service: &str, at_least: usi
     }
 }
 
-#[test]
+#[e2e::test]
 fn r63_r64_r65_r66_names_of_an_import_with_addresses() {
     shared(async |world| {
         let (ns, name) = ("names", clusterset_name("names", "web"));
@@ -107,7 +107,7 @@ fn r63_r64_r65_r66_names_of_an_import_with_addresses() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r67_r68_r69_r70_r72_names_of_a_headless_import_and_of_each_of_its_endpoints() {
     shared(async |world| {
         let (ns, name) = ("endpoints", clusterset_name("endpoints", "db"));
@@ -170,7 +170,7 @@ fn r67_r68_r69_r70_r72_names_of_a_headless_import_and_of_each_of_its_endpoints()
 }
 
 /// CoreDNS says 1.1.0, where the specification of the set's names says 1.0.0.
-#[test]
+#[e2e::test]
 fn r62_the_version_is_told() {
     shared(async |world| {
         let told = world
@@ -181,7 +181,7 @@ fn r62_the_version_is_told() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r71_r72_long_names_other_types_letter_case_and_answers_that_do_not_fit_a_packet() {
     shared(async |world| {
         let (ns, long) = ("limits", "x".repeat(63));

@@ -30,7 +30,7 @@ const LATE: u32 = 2;
 /// Between two questions of a client that asks all the time.
 const PAUSE: Duration = Duration::from_millis(20);
 
-#[test]
+#[e2e::test]
 fn traffic_never_stops() {
     alone(async |world| {
         let ns = "trouble";
@@ -84,7 +84,7 @@ fn traffic_never_stops() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r61_endpoints_follow_while_the_leader_is_stopped() {
     alone(async |world| {
         let ns = "leaderless";

@@ -34,7 +34,7 @@ async fn not_supported(world: &Pods, cluster: &str, ns: &str) {
 }
 
 /// Both ways a family can be added to an export; whoever was served before goes on by the address it had.
-#[test]
+#[e2e::test]
 fn r24_r31_a_client_of_one_family_reaches_a_service_of_both_and_a_family_may_be_added() {
     shared(async |world| {
         for (ns, first, order, served, other) in
@@ -73,7 +73,7 @@ fn r24_r31_a_client_of_one_family_reaches_a_service_of_both_and_a_family_may_be_
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_client_of_both_families_reaches_a_service_of_one() {
     shared(async |world| {
         let (ns, name) = ("one-family", clusterset_name("one-family", "web"));

@@ -112,7 +112,7 @@ async fn both(world: &Pods, number: usize) -> [BTreeSet<(String, String, String)
     .await
 }
 
-#[test]
+#[e2e::test]
 fn a_deployment_runs_in_another_cluster_by_the_commands_of_the_docs() {
     shared(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));

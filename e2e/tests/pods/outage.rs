@@ -41,7 +41,7 @@ const WEBHOOK_NAME: &str = "freeport-webhook";
 const WEBHOOK: &str = "app.kubernetes.io/name=freeport-webhook";
 const NODE: &str = "freeport-east";
 
-#[test]
+#[e2e::test]
 fn a_lost_leader_moves_no_pod_and_a_lost_webhook_stops_nobody_else() {
     // Certificates change whether anybody leads or not, and both tests wait more than they work.
     alone(async |world| {

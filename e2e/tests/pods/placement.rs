@@ -193,7 +193,7 @@ fn decided(pod: &Pod) -> Option<Option<&str>> {
     }
 }
 
-#[test]
+#[e2e::test]
 fn the_scheduler_binds_only_where_the_contract_allows() {
     shared(async |world| {
         let cluster = world.cluster(SIX);

@@ -120,7 +120,7 @@ async fn created(cluster: &Cluster, namespace: &str, pod: Value) {
     created.unwrap_or_else(|why| panic!("{namespace}/{}: {why}", pod.name_any()));
 }
 
-#[test]
+#[e2e::test]
 fn pods_run_where_the_strategy_the_selector_and_they_themselves_allow() {
     shared(async |world| {
         agreed(world).await;

@@ -14,7 +14,7 @@ const NS: &str = "ready";
 /// A condition of our own, which the kubelet waits for: so the test says when a Pod is ready.
 const GATE: &str = "test.freeport.dev/wanted";
 
-#[test]
+#[e2e::test]
 fn a_pod_that_is_not_ready_gets_no_traffic() {
     shared(async |world| {
         world.namespace_everywhere(NS).await;

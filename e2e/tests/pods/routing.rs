@@ -33,7 +33,7 @@ async fn vip_of_both(world: &Pods, cluster: &str, ns: &str) -> String {
     .await
 }
 
-#[test]
+#[e2e::test]
 fn r42_r43_only_pods_that_serve_the_very_port_answer() {
     shared(async |world| {
         let ns = "strict";
@@ -56,7 +56,7 @@ fn r42_r43_only_pods_that_serve_the_very_port_answer() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r45_a_client_stays_with_its_pod() {
     shared(async |world| {
         let ns = "sticky";
@@ -92,7 +92,7 @@ fn r45_a_client_stays_with_its_pod() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r46_near_pods_are_preferred_and_local_ones_alone_if_so_said() {
     shared(async |world| {
         let ns = "near";

@@ -54,7 +54,7 @@ async fn finds(by: (&Cluster, &str), member: (&str, &str)) {
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn r68_members_of_a_stateful_set_in_two_clusters_find_each_other_and_who_comes_back() {
     shared(async |world| {
         world.namespace_everywhere(NS).await;

@@ -45,7 +45,7 @@ const CUT: &str = "a cluster is cut off, until its endpoints are demoted";
 /// How long it goes on like that. Who is sent to `east` meanwhile must fail before it is back.
 const A_WHILE: Duration = Duration::from_secs(PATIENCE.as_secs() + 2);
 
-#[test]
+#[e2e::test]
 fn a_client_is_answered_whatever_becomes_of_daemons_links_and_the_leader() {
     alone(async |set| {
         let mut survival = Survival::begin(set).await;

@@ -8,7 +8,7 @@ use futures::future::join_all;
 
 use crate::pods::world::{CLUSTERS, Pods, shared};
 
-#[test]
+#[e2e::test]
 fn r49_a_service_of_one_cluster_answers_in_all() {
     shared(async |world| {
         let (ns, name) = ("one", clusterset_name("one", "web"));
@@ -39,7 +39,7 @@ fn r49_a_service_of_one_cluster_answers_in_all() {
 }
 
 /// the Service of the cluster itself stays as it is, whatever the set has under its name.
-#[test]
+#[e2e::test]
 fn r5_r6_r49_r50_all_backends_of_two_clusters_answer_and_local_services_stay_as_they_are() {
     shared(async |world| {
         let (ns, name) = ("both", clusterset_name("both", "web"));

@@ -1,6 +1,6 @@
 //! The ClusterSet that all tests share, and a Pod in each cluster that asks.
 
-use std::{collections::BTreeSet, ops::Deref, time::Duration};
+use std::{collections::BTreeSet, ops::Deref, path::Path, time::Duration};
 
 use e2e::{
     ask::{Protocol, Silence},
@@ -63,6 +63,10 @@ pub(crate) fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static Pods) -> 
 }
 
 impl Fixture for Pods {
+    fn dir(&self) -> &Path {
+        self.fleet.dir()
+    }
+
     async fn end(&'static self) {
         self.discard().await;
     }

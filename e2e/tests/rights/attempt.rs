@@ -172,7 +172,7 @@ pub(crate) async fn try_all(
             Err(refusal) if wrong(attempt, &refusal) => {
                 seen.push(format!("{}: {} {}", attempt.what, refusal.code, refusal.message));
             }
-            Err(refusal) => eprintln!("{}: {} {}", attempt.what, refusal.code, refusal.message),
+            Err(refusal) => e2e::note!("{}: {} {}", attempt.what, refusal.code, refusal.message),
         }
     }
     assert!(seen.is_empty(), "not refused as it should be:\n{}", seen.join("\n"));

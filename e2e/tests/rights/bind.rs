@@ -82,7 +82,7 @@ async fn until_refused(client: &Client, namespace: &str, kind: &ApiResource, tod
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn every_expression_type_checks() {
     BINDING.beside(async |world| {
         let offered = Offered::new("checkeds", "Cluster");

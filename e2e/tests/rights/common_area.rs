@@ -14,7 +14,7 @@ fn attempt<K: kube::Resource<DynamicType = ()>>(what: &'static str, todo: Do) ->
     Attempt { what, kind: ApiResource::erase::<K>(&()), todo, says: "" }
 }
 
-#[test]
+#[e2e::test]
 fn a_member_reads_no_secret_of_the_common_area() {
     shared(async |parties| {
         let attempts = [
@@ -27,7 +27,7 @@ fn a_member_reads_no_secret_of_the_common_area() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_member_is_nobody_in_other_namespaces() {
     shared(async |parties| {
         let in_another = [

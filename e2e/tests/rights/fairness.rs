@@ -17,7 +17,7 @@ use crate::rights::parties::shared;
 
 const LEVEL: &str = "freeport-members";
 
-#[test]
+#[e2e::test]
 fn requests_of_members_and_of_nobody_else_are_on_their_level() {
     shared(async |parties| {
         let admin = &parties.world.leader().client;
@@ -40,7 +40,7 @@ fn requests_of_members_and_of_nobody_else_are_on_their_level() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn requests_of_a_consumer_are_on_the_level_of_members() {
     BINDING.beside(async |world| {
         let (admin, offered) = (world.leader(), Offered::new("fairs", "Namespaced"));

@@ -214,7 +214,7 @@ async fn delete_own(admin: &Client, targets: &[Target]) {
     }
 }
 
-#[test]
+#[e2e::test]
 fn a_stolen_token_does_at_the_leader_what_the_docs_say_and_no_more() {
     shared(async |parties| {
         let admin = &parties.world.leader().client;
@@ -255,7 +255,7 @@ fn a_stolen_token_does_at_the_leader_what_the_docs_say_and_no_more() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a10_a_stolen_member_pod_does_in_its_cluster_what_the_docs_say_and_no_more() {
     // What other tests have the member make meanwhile would be its own, too.
     alone(async |parties| {

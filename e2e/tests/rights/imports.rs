@@ -51,7 +51,7 @@ async fn until_refused(client: &Client, namespace: &str) {
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn r7_r36_a_namespace_admin_exports_and_does_not_import() {
     shared(async |parties| {
         let space = "rights-admin";
@@ -75,7 +75,7 @@ fn r7_r36_a_namespace_admin_exports_and_does_not_import() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r36_a_role_for_serviceimports_does_not_make_a_controller() {
     shared(async |parties| {
         let space = "rights-by-hand";
@@ -99,7 +99,7 @@ fn r36_a_role_for_serviceimports_does_not_make_a_controller() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn another_controller_is_let_through() {
     shared(async |parties| {
         let space = "rights-controller";
@@ -121,7 +121,7 @@ fn another_controller_is_let_through() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn the_garbage_collector_is_let_through() {
     shared(async |parties| {
         let space = "rights-garbage";

@@ -141,7 +141,7 @@ fn own(space: &str) -> Vec<(ApiResource, Value)> {
     ]
 }
 
-#[test]
+#[e2e::test]
 fn a10_the_member_does_nothing_to_what_it_did_not_make() {
     shared(async |parties| {
         let space = &parties.world.namespace("rights-member", &["leader"]).await;
@@ -164,7 +164,7 @@ fn a10_the_member_does_nothing_to_what_it_did_not_make() {
 }
 
 /// Somebody's edits, each of which a member has to be able to undo or to live with.
-#[test]
+#[e2e::test]
 fn a10_the_member_mends_and_deletes_what_it_made() {
     shared(async |parties| {
         let space = &parties.world.namespace("rights-mends", &["leader"]).await;

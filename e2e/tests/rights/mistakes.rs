@@ -86,7 +86,7 @@ async fn until_enforced(cluster: &Cluster, namespace: &str) {
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn an_import_that_no_cluster_could_serve_is_refused_and_the_sentence_says_why() {
     shared(async |parties| {
         let space = parties.world.namespace("mistakes-imports", &["leader"]).await;
@@ -107,7 +107,7 @@ fn an_import_that_no_cluster_could_serve_is_refused_and_the_sentence_says_why() 
     });
 }
 
-#[test]
+#[e2e::test]
 fn an_import_that_can_be_served_passes_however_large() {
     shared(async |parties| {
         let space = parties.world.namespace("mistakes-none", &["leader"]).await;
@@ -133,7 +133,7 @@ fn an_import_that_can_be_served_passes_however_large() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn an_export_of_labels_that_no_object_could_have_is_refused() {
     shared(async |parties| {
         let space = parties.world.namespace("mistakes-labels", &["leader"]).await;
@@ -178,7 +178,7 @@ async fn label(cluster: &Cluster, namespace: &str, export: Value) {
     namespaces.patch(namespace, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
 }
 
-#[test]
+#[e2e::test]
 fn r7_an_administrator_excludes_a_namespace_from_exporting() {
     shared(async |parties| {
         let space = parties.world.namespace("mistakes-excluded", &["leader"]).await;
@@ -230,7 +230,7 @@ async fn installed_again(world: &World) -> String {
     said
 }
 
-#[test]
+#[e2e::test]
 fn the_administrator_switches_it_off_and_installing_again_respects_that() {
     alone(async |parties| {
         let (world, name) = (&parties.world, "freeport-import-content");

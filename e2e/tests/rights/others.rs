@@ -119,7 +119,7 @@ fn on_others(us: &str) -> Vec<Attempt> {
     ]
 }
 
-#[test]
+#[e2e::test]
 fn a_member_does_nothing_to_what_is_anothers() {
     shared(async |parties| {
         let leader = parties.world.leader();
@@ -129,7 +129,7 @@ fn a_member_does_nothing_to_what_is_anothers() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn nor_does_one_whose_role_is_too_wide() {
     shared(async |parties| {
         let leader = parties.world.leader();

@@ -80,7 +80,7 @@ fn disguised() -> Vec<Attempt> {
     ]
 }
 
-#[test]
+#[e2e::test]
 fn a_record_is_what_it_is_named() {
     shared(async |parties| {
         let wrong = |attempt: &Attempt, refusal: &Refusal| !refusal.is_by_policy(attempt.says);
@@ -88,7 +88,7 @@ fn a_record_is_what_it_is_named() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_record_stays_about_what_it_was_about() {
     shared(async |parties| {
         let east = &parties.east;
@@ -111,7 +111,7 @@ fn a_record_stays_about_what_it_was_about() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_member_writes_its_own() {
     shared(async |parties| {
         let east = &parties.east;
@@ -156,7 +156,7 @@ fn a_member_writes_its_own() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn what_travels_passes() {
     shared(async |parties| {
         for golden in [
@@ -172,7 +172,7 @@ fn what_travels_passes() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn antreas_names_pass_for_who_may_speak_so() {
     shared(async |parties| {
         let speaks = json!({
@@ -212,7 +212,7 @@ fn antreas_names_pass_for_who_may_speak_so() {
 }
 
 /// `north-1-shop-db-` may mean Service `db` of `1-shop` in `north` as well.
-#[test]
+#[e2e::test]
 fn a_record_with_dashes_everywhere_cannot_be_made_anothers() {
     shared(async |parties| {
         let speaks = json!({

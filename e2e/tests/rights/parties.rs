@@ -1,6 +1,8 @@
 //! Who tries what: members with nothing but their credentials, at one API server that is the leader's and a member's. No daemon
 //! runs.
 
+use std::path::Path;
+
 use api::{
     announce::MemberClusterAnnounce,
     label,
@@ -51,6 +53,10 @@ pub(crate) struct Parties {
 }
 
 impl Fixture for Parties {
+    fn dir(&self) -> &Path {
+        self.world.fleet.dir()
+    }
+
     async fn end(&'static self) {
         self.world.discard().await;
     }

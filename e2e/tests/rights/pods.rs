@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::rights::{attempt::Do, parties::shared};
 
-#[test]
+#[e2e::test]
 fn what_runs_the_daemons_inside_is_taken() {
     shared(async |parties| {
         let client = &parties.world.leader().client;
@@ -27,7 +27,7 @@ fn pod(deployment: &Object) -> Value {
     json!({"metadata": {"name": "probe", "labels": template["metadata"]["labels"]}, "spec": template["spec"]})
 }
 
-#[test]
+#[e2e::test]
 fn pods_are_as_restricted_as_their_namespace_demands() {
     shared(async |parties| {
         let client = &parties.world.leader().client;

@@ -23,7 +23,7 @@ pub(super) async fn type_check(cluster: &Cluster, name: &str) {
 }
 
 /// Expressions are checked against every kind a policy looks at, by kube-controller-manager, a moment after it appears.
-#[test]
+#[e2e::test]
 fn every_expression_type_checks() {
     shared(async |parties| {
         for name in [

@@ -78,7 +78,7 @@ async fn sees(
     right(imported(cluster, &service.namespace, &service.name).await, |seen| seen.addresses(of) == addresses)
 }
 
-#[test]
+#[e2e::test]
 fn an_antrea_member_exports_imports_and_withdraws() {
     alone(async |world| {
         let ns = world.namespace("with-antrea", &["east", "west"]).await;
@@ -162,7 +162,7 @@ async fn farewell(world: &World, member: &AntreaMember) {
     eventually("nobody of that kind takes part any more", || leader_names(world, "")).await;
 }
 
-#[test]
+#[e2e::test]
 fn what_an_antrea_member_says_while_daemons_are_down_is_caught_up_with() {
     alone(async |world| {
         let ns = world.namespace("antrea-downtime", &["east", "west"]).await;
@@ -214,7 +214,7 @@ fn speaks(protocol: impl Into<Value>) -> Value {
     json!({"metadata": {"annotations": {label::SPEAKS: protocol.into()}}})
 }
 
-#[test]
+#[e2e::test]
 fn what_vanishes_of_an_antrea_member_is_believed_when_it_lives() {
     alone(async |world| {
         let ns = world.namespace("antrea-vanish", &["west"]).await;
@@ -251,7 +251,7 @@ fn what_vanishes_of_an_antrea_member_is_believed_when_it_lives() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn an_antrea_member_writes_its_own_alone() {
     alone(async |world| {
         let north = AntreaMember::join(world, ID).await;

@@ -160,7 +160,7 @@ async fn the_older_of_two_namesakes_is_exported(east: &Cluster, web: &ServiceNam
     eventually("the name is free", || says(east, namesake, "Ready", "True", "Exported")).await;
 }
 
-#[test]
+#[e2e::test]
 fn a_member_of_ours_takes_part_under_an_antrea_leader() {
     alone(async |world| {
         let ns = world.namespace("under-antrea", &["east"]).await;
@@ -219,7 +219,7 @@ fn a_member_of_ours_takes_part_under_an_antrea_leader() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn what_vanishes_under_an_antrea_leader_is_believed_when_its_member_lives() {
     alone(async |world| {
         let ns = world.namespace("antrea-vanishes", &["east"]).await;
@@ -255,7 +255,7 @@ fn what_vanishes_under_an_antrea_leader_is_believed_when_its_member_lives() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_leader_of_ours_that_refuses_leases_is_not_taken_for_antreas() {
     alone(async |world| {
         let ns = world.namespace("not-antrea", &["leader"]).await;

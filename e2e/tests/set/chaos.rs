@@ -31,7 +31,7 @@ fn is_restored(steps: &[Step]) -> bool {
 }
 
 /// Issue 18.
-#[test]
+#[e2e::test]
 fn whatever_happens_users_have_what_they_want_when_it_is_over() {
     alone(async |world| {
         let (seed, places) = (seed(), Places::new("chaos"));
@@ -43,7 +43,7 @@ fn whatever_happens_users_have_what_they_want_when_it_is_over() {
 
         let found = run(world, &crew, &vigil, &places, (&steps, LIMIT)).await;
         for line in &found.log {
-            eprintln!("{line}");
+            e2e::note!("{line}");
         }
         assert!(found.wrong.is_empty(), "{:#?}\n{}", found.wrong, crew.logs());
         assert!(found.differing.is_empty(), "{}\n{}", found.differing.join("\n"), crew.logs());

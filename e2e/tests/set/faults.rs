@@ -135,7 +135,7 @@ impl Undisturbed {
         world.cluster(member).put_back(set).await;
         becomes(world, member, ns, "it is back", &restarted).await;
         for state in [&exported, &restarted, &left] {
-            eprintln!("{member}, undisturbed: {state:#?}");
+            e2e::note!("{member}, undisturbed: {state:#?}");
         }
         world.release(ns).await;
         Self { exported, restarted, left }
@@ -177,7 +177,7 @@ impl Undisturbed {
                     becomes(world, member, ns, &what, &self.left).await;
                 }
             }
-            eprintln!("{what}: as if nothing had been wrong after {:.2} s", over.elapsed().as_secs_f64());
+            e2e::note!("{what}: as if nothing had been wrong after {:.2} s", over.elapsed().as_secs_f64());
         }
         world.cluster(member).put_back(set.unwrap()).await;
         becomes(world, member, ns, "it is back", &self.restarted).await;
@@ -201,7 +201,7 @@ fn are_tried(side: Side) -> impl Iterator<Item = Fault> {
 }
 
 /// Issue 18: each fault beside each of export, change, withdrawal, restart and leave.
-#[test]
+#[e2e::test]
 fn whatever_is_wrong_with_a_link_is_over_when_it_is_over() {
     alone(async |world| {
         let lane = async |name: &str, side: Side| {

@@ -48,7 +48,7 @@ fn with_webhook<F: Future<Output = ()>>(env: &[(&str, &str)], test: impl FnOnce(
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_new_pod_is_placed_as_its_namespace_says() {
     with_webhook(&[], async |webhook| {
         let east = webhook.cluster();
@@ -216,7 +216,7 @@ async fn in_a_restored_cluster_both_go_on(webhook: &Webhook) {
     webhook.says("shop", "Enforced").await;
 }
 
-#[test]
+#[e2e::test]
 fn no_pod_is_refused_while_certificates_change() {
     with_webhook(&LIFETIMES, async |webhook| {
         webhook.namespace("shop", true).await;
@@ -233,7 +233,7 @@ fn no_pod_is_refused_while_certificates_change() {
             webhook.try_pod("shop").await.unwrap();
             pods += 1;
         }
-        eprintln!(
+        e2e::note!(
             "{pods} Pods while {} authorities and {} leaves were used",
             authorities.len(),
             leaves.len()

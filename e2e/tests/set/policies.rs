@@ -27,7 +27,7 @@ where
     }
 }
 
-#[test]
+#[e2e::test]
 fn a_service_gets_from_one_cluster_to_another_and_back() {
     shared(async |world| {
         let (east, west) = (world.cluster("east"), world.cluster("west"));

@@ -109,13 +109,13 @@ async fn leases_are_lost(world: &World, ns: &str, pairs: &[Pair; 2], older: &[Le
     for pair in pairs {
         pair.becomes_active(0).await;
     }
-    eprintln!(
+    e2e::note!(
         "an older Lease: the other replicas are active after {:.1} s",
         restored.elapsed().as_secs_f64()
     );
 }
 
-#[test]
+#[e2e::test]
 fn of_several_replicas_one_writes_and_another_takes_its_place() {
     alone(async |world| {
         let ns = world.namespace("replicas", &CLUSTERS).await;
@@ -135,7 +135,7 @@ fn of_several_replicas_one_writes_and_another_takes_its_place() {
         for pair in &pairs {
             pair.becomes_active(1).await;
         }
-        eprintln!("killed: the other replicas are active after {:.1} s", killed.elapsed().as_secs_f64());
+        e2e::note!("killed: the other replicas are active after {:.1} s", killed.elapsed().as_secs_f64());
         gets_through(world, &ns, "10.1.0.3").await;
         for pair in &pairs {
             pair.start(0).await;
@@ -146,7 +146,7 @@ fn of_several_replicas_one_writes_and_another_takes_its_place() {
             let stopped = Instant::now();
             assert_eq!(pair.process(1).await.stop().await.unwrap(), Exit::Status(0));
             pair.becomes_active(0).await;
-            eprintln!("stopped: the other replica is active after {:.1} s", stopped.elapsed().as_secs_f64());
+            e2e::note!("stopped: the other replica is active after {:.1} s", stopped.elapsed().as_secs_f64());
         }
         gets_through(world, &ns, "10.1.0.4").await;
         for pair in &pairs {
@@ -165,7 +165,7 @@ fn of_several_replicas_one_writes_and_another_takes_its_place() {
         for pair in &pairs {
             pair.becomes_active(1).await;
         }
-        eprintln!("paused: the other replicas are active after {:.1} s", paused.elapsed().as_secs_f64());
+        e2e::note!("paused: the other replicas are active after {:.1} s", paused.elapsed().as_secs_f64());
         let churning = churn(world, &ns, "later");
         gets_through(world, &ns, "10.1.0.6").await;
         let mark = audit::mark(world);

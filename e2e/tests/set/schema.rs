@@ -31,7 +31,7 @@ fn beta<K: Resource<DynamicType = ()>>(cluster: &Cluster, namespace: &str) -> Ap
     Api::namespaced_with(cluster.client.clone(), namespace, &beta)
 }
 
-#[test]
+#[e2e::test]
 fn r78_an_export_written_as_v1beta1_is_read_as_v1alpha1_and_its_import_is_served_as_both() {
     shared(async |world| {
         let ns = world.namespace("versions", &["east", "west"]).await;
@@ -84,7 +84,7 @@ async fn installed_again(world: &World) -> String {
     said
 }
 
-#[test]
+#[e2e::test]
 fn r78_a_newer_crd_survives_installing_again_and_serves_all_the_same() {
     alone(async |world| {
         let west = world.cluster("west");
@@ -155,7 +155,7 @@ async fn imported_without(west: &Cluster, ns: &str) -> Result<(), String> {
     }
 }
 
-#[test]
+#[e2e::test]
 fn r78_an_older_crd_is_reported_and_upgraded_and_imports_work_as_far_as_they_can() {
     alone(async |world| {
         let west = world.cluster("west");

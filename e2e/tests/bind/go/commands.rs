@@ -72,7 +72,7 @@ async fn plays(world: &World, cns: &str, kubeconfig: &ByteString, request: &Valu
     bindings.patch_status(&asked, &PatchParams::default(), &status).await.unwrap();
 }
 
-#[test]
+#[e2e::test]
 fn b9_kube_binds_command_line_binds_an_api_of_our_provider_once_somebody_agrees() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

@@ -73,7 +73,7 @@ impl<'a> Provider<'a> {
     }
 }
 
-#[test]
+#[e2e::test]
 fn our_konnector_works_with_gos_backend() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

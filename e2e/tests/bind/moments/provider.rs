@@ -49,7 +49,7 @@ impl Mortal {
     }
 
     async fn rises(&self, fall: Fall) {
-        eprintln!("{fall}");
+        e2e::note!("{fall}");
         self.falls.borrow_mut().push(fall.to_string());
         self.spared.borrow_mut().push(fall.write);
         self.set_trap();
@@ -87,7 +87,7 @@ fn is_succeeded(phase: Phase) -> Result<(), String> {
     if phase == Phase::Succeeded { Ok(()) } else { Err(format!("{phase:?}")) }
 }
 
-#[test]
+#[e2e::test]
 fn a_leader_that_is_killed_after_every_write_ends_what_it_began() {
     BINDING.alone(async |world| {
         let leader = world.leader();

@@ -1,12 +1,13 @@
 //! The ClusterSet, set up and changed by the commands: `leader` leads it and is no member, `east` and `west` export and import.
 
-use std::{ops::Deref, time::Duration};
+use std::{ops::Deref, path::Path, time::Duration};
 
 use cli::{Daemons, InitOptions, JoinOptions, KubeContext, RejoinOptions, Run, init, join, rejoin};
 use e2e::{
     bring_up::bring_up_nodes,
     fixture::{CLUSTERS, SET},
     pod::nodes_are_possible,
+    say,
     shared::{Fixture, Shared},
     world::World,
 };
@@ -37,6 +38,10 @@ impl Deref for Set {
 }
 
 impl Fixture for Set {
+    fn dir(&self) -> &Path {
+        self.fleet.dir()
+    }
+
     async fn end(&'static self) {
         self.discard().await;
     }
@@ -73,7 +78,7 @@ impl Set {
             ranges: None,
             run: self.run(replicas),
         };
-        init(&options, &mut |line| eprintln!("{line}")).await.unwrap();
+        init(&options, &mut say::note).await.unwrap();
     }
 
     /// The same for a member.
@@ -89,7 +94,7 @@ impl Set {
             ranges: None,
             run: self.run(replicas),
         };
-        join(&options, &mut |line| eprintln!("{line}")).await.unwrap();
+        join(&options, &mut say::note).await.unwrap();
     }
 
     /// Makes another cluster the leader of all members.
@@ -102,7 +107,7 @@ impl Set {
             timeout: LIMIT,
             warn: |_| {},
         };
-        rejoin(&options, &mut |line| eprintln!("{line}")).await.unwrap();
+        rejoin(&options, &mut say::note).await.unwrap();
     }
 
     /// Takes a cluster off the network.

@@ -236,7 +236,7 @@ async fn needed(two: &Two<'_>) {
     }
 }
 
-#[test]
+#[e2e::test]
 fn a_consumer_has_its_own_and_nothing_of_another_ones() {
     BINDING.beside(async |world| {
         let two = Two::begin(world).await;

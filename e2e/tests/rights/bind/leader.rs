@@ -232,7 +232,7 @@ async fn takes_no_token(leader: &Client, namespace: &str) {
     }
 }
 
-#[test]
+#[e2e::test]
 fn the_leader_writes_what_is_of_a_contract_and_nothing_else() {
     BINDING.beside(async |world| {
         let (admin, offered) = (world.leader(), Offered::new("guardeds", "Namespaced"));

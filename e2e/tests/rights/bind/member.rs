@@ -31,7 +31,7 @@ fn owner(binding: &APIServiceBinding) -> Value {
     })
 }
 
-#[test]
+#[e2e::test]
 fn a_provider_brings_only_apis_that_were_agreed_to() {
     BINDING.beside(async |world| {
         let east = world.cluster("east");

@@ -96,7 +96,7 @@ fn marked(consumer: &Consumer) -> Value {
     json!({"metadata": {"annotations": consumer.mark()}})
 }
 
-#[test]
+#[e2e::test]
 fn what_is_anothers_stays_anothers_whatever_rights_say() {
     BINDING.beside(async |world| {
         let two = Two::begin(world, "shareds").await;
@@ -141,7 +141,7 @@ fn what_is_anothers_stays_anothers_whatever_rights_say() {
 }
 
 /// Somebody at the provider takes the annotation off.
-#[test]
+#[e2e::test]
 fn a_lost_annotation_is_put_back_by_whose_place_it_is() {
     BINDING.beside(async |world| {
         let two = Two::begin(world, "losts").await;

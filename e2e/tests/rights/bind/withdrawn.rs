@@ -25,7 +25,7 @@ use crate::rights::{
 };
 
 /// An API that is not offered any more: what was given of it can be taken back.
-#[test]
+#[e2e::test]
 fn what_was_given_of_an_api_is_taken_back_when_it_is_not_offered_any_more() {
     BINDING.beside(async |world| {
         let (admin, offered) = (world.leader(), Offered::new("withdrawns", "Namespaced"));
@@ -51,7 +51,7 @@ fn what_was_given_of_an_api_is_taken_back_when_it_is_not_offered_any_more() {
 }
 
 /// Go's konnector watches the whole cluster also where all its objects are in its cluster namespace.
-#[test]
+#[e2e::test]
 fn a_consumer_reads_all_objects_of_a_converted_api_as_long_as_its_contract_is_marked() {
     BINDING.beside(async |world| {
         let (admin, offered) = (world.leader(), Offered::new("converteds", "Namespaced"));

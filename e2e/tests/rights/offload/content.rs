@@ -74,7 +74,7 @@ fn wrong() -> Vec<(Value, &'static str)> {
     ]
 }
 
-#[test]
+#[e2e::test]
 fn an_offloading_that_nobody_could_do_is_refused_and_the_sentence_says_why() {
     shared(async |parties| {
         let space = parties.world.namespace("offload-wrong", &["leader"]).await;
@@ -156,7 +156,7 @@ async fn warned(client: &kube::Client, namespace: &str, strategy: &str) -> Resul
     Ok(warnings.join("; "))
 }
 
-#[test]
+#[e2e::test]
 fn who_restricts_where_pods_run_is_told_that_those_that_run_stay() {
     shared(async |parties| {
         let space = parties.world.namespace("offload-warned", &["leader"]).await;
@@ -177,7 +177,7 @@ fn who_restricts_where_pods_run_is_told_that_those_that_run_stay() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn the_administrator_of_a_namespace_offloads_it_and_who_edits_it_does_not() {
     shared(async |parties| {
         let world = &parties.world;

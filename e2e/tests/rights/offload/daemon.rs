@@ -91,7 +91,7 @@ fn on_namespaces() -> Vec<Attempt> {
     ]
 }
 
-#[test]
+#[e2e::test]
 fn the_member_makes_and_deletes_twins_and_sets_one_label_on_others() {
     shared(async |parties| {
         let theirs = json!({"metadata": {"name": "offload-theirs", "labels": {"app": "shop"}}});
@@ -120,7 +120,7 @@ fn the_member_makes_and_deletes_twins_and_sets_one_label_on_others() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn leases_of_nodes_and_secrets_have_names() {
     alone(async |parties| {
         let (admin, member) = (&parties.world.leader().client, &parties.member);
@@ -204,7 +204,7 @@ fn leases_of_nodes_and_secrets_have_names() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn what_a_user_asks_for_stays_the_users() {
     shared(async |parties| {
         let space = parties.world.namespace("offload-users", &["leader"]).await;
@@ -263,7 +263,7 @@ fn what_a_user_asks_for_stays_the_users() {
 }
 
 /// The webhook is asked about Pods of everybody, so its account is worth nothing.
-#[test]
+#[e2e::test]
 fn the_webhook_reads_what_users_ask_for_and_nothing_else() {
     shared(async |parties| {
         let account = e2e::account::by_token(&parties.world, "leader", SYSTEM, webhook::NAME).await;

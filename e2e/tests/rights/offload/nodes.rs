@@ -69,7 +69,7 @@ fn on_nodes() -> Vec<Attempt> {
     ]
 }
 
-#[test]
+#[e2e::test]
 fn the_member_makes_virtual_nodes_and_touches_no_others() {
     shared(async |parties| {
         for name in ["offload-worker", "freeport-theirs"] {

@@ -119,7 +119,7 @@ fn of_a_node() -> Vec<Do> {
     ]
 }
 
-#[test]
+#[e2e::test]
 fn the_member_makes_pods_in_twins_and_touches_no_others_there() {
     shared(async |parties| {
         twin_with_binding(parties, MADE).await;
@@ -180,7 +180,7 @@ async fn tried(parties: &Parties, namespace: &str, pod: &Value, todo: &Do) -> Re
     .await
 }
 
-#[test]
+#[e2e::test]
 fn of_pods_elsewhere_the_member_writes_those_on_virtual_nodes() {
     shared(async |parties| {
         let space = parties.world.namespace("pods-home", &["leader"]).await;
@@ -269,7 +269,7 @@ fn other_bindings() -> Vec<Attempt> {
     ]
 }
 
-#[test]
+#[e2e::test]
 fn the_member_lets_itself_alone_make_pods_in_twins_alone() {
     shared(async |parties| {
         let member = &parties.member;

@@ -111,7 +111,7 @@ fn attempts() -> Vec<Attempt> {
     ]
 }
 
-#[test]
+#[e2e::test]
 fn a_record_of_offloading_is_its_first_clusters_and_its_status_the_seconds() {
     shared(async |parties| {
         for record in [map("south", "away"), map("away", "north")] {
@@ -145,7 +145,7 @@ fn a_record_of_offloading_is_its_first_clusters_and_its_status_the_seconds() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn ids_with_a_dot_are_told_apart() {
     shared(async |parties| {
         let rules = account::any_right("a");
@@ -175,7 +175,7 @@ fn ids_with_a_dot_are_told_apart() {
 }
 
 /// With the rights that `freeport join` gives, and no more.
-#[test]
+#[e2e::test]
 fn a_member_writes_its_own_records_of_offloading() {
     shared(async |parties| {
         let east = &parties.east;

@@ -44,7 +44,7 @@ async fn all_do(world: &World, deeds: impl IntoIterator<Item = Deed>) {
         for _ in 0..TRIES {
             match does(world, &deed).await {
                 Ok(()) => return,
-                Err(why) => eprintln!("{deed}: {why}"),
+                Err(why) => e2e::note!("{deed}: {why}"),
             }
             tokio::time::sleep(AWAY).await;
         }
@@ -68,7 +68,7 @@ async fn is_as_users_want_it(world: &World, places: &Places, when: &str) {
 }
 
 /// Issue 18.
-#[test]
+#[e2e::test]
 fn a_crowd_is_what_users_want_though_clusters_are_killed_and_the_leaders_is_restored() {
     alone(async |world| {
         let places = Places::new("crowd");

@@ -62,7 +62,7 @@ async fn finds(
 }
 
 /// Issue 18.
-#[test]
+#[e2e::test]
 fn a_planted_defect_is_found() {
     alone(async |world| {
         let seed = seed();

@@ -16,7 +16,7 @@ const SLICES: usize = 10;
 const PORT: (&str, i32) = ("http", 8080);
 
 /// Issue 18: on a link of 64 kbit/s and 600 ms all arrives, and what is small does not wait for what is large.
-#[test]
+#[e2e::test]
 fn on_a_narrow_link_what_is_small_does_not_wait_for_what_is_large_and_all_arrives() {
     alone(async |world| {
         let ns = world.namespace("narrow", &CLUSTERS).await;
@@ -36,9 +36,9 @@ fn on_a_narrow_link_what_is_small_does_not_wait_for_what_is_large_and_all_arrive
         east.exported(&ns, "small", &["10.1.100.1"]).await;
 
         within(VOUCHED, "what is small arrives", || imported(west, &ns, "small")).await;
-        eprintln!("what is small arrives after {:.1} s", begun.elapsed().as_secs_f64());
+        e2e::note!("what is small arrives after {:.1} s", begun.elapsed().as_secs_f64());
         let large = imported(west, &ns, "large").await.map_or(0, |seen| seen.addresses("east").len());
-        eprintln!("{large} of {} endpoints of what is large are there", SLICES * OF_ONE);
+        e2e::note!("{large} of {} endpoints of what is large are there", SLICES * OF_ONE);
         assert!(large < SLICES * OF_ONE, "it waited");
         for (cluster, name) in [(west, "west"), (east, "east")] {
             within(VOUCHED, &format!("all arrives in {name}"), || async {
@@ -47,7 +47,7 @@ fn on_a_narrow_link_what_is_small_does_not_wait_for_what_is_large_and_all_arrive
                 if are_there == [SLICES * OF_ONE; 2] { Ok(()) } else { Err(format!("{are_there:?}")) }
             })
             .await;
-            eprintln!("all is in {name} after {:.1} s", begun.elapsed().as_secs_f64());
+            e2e::note!("all is in {name} after {:.1} s", begun.elapsed().as_secs_f64());
         }
 
         disturbed.free().await;

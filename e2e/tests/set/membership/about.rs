@@ -46,7 +46,7 @@ async fn says(cluster: &Cluster, want: &[(&str, &str)]) {
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn r59_r73_r74_r75_r77_a_member_says_who_it_is_and_where_it_belongs_as_long_as_it_does() {
     alone(async |world| {
         let (ns, east) = ("about", world.cluster("east"));

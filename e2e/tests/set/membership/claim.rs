@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::traces::{CONNECTED, exchanged, imported_from_both, left};
 
-#[test]
+#[e2e::test]
 fn claims_say_who_we_are_where_the_cluster_set_does_not() {
     alone(async |world| {
         let (ns, east) = ("claims", world.cluster("east"));

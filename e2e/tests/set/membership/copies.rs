@@ -67,7 +67,7 @@ impl Process {
     }
 }
 
-#[test]
+#[e2e::test]
 fn a8_of_two_copies_of_a_cluster_the_first_stays_and_both_know() {
     shared(async |world| {
         let ns = world.namespace("copies", &["leader"]).await;

@@ -14,7 +14,7 @@ use super::traces::CONNECTED;
 
 const CRD: &str = "clustersets.multicluster.crd.antrea.io";
 
-#[test]
+#[e2e::test]
 fn a_cluster_set_that_is_put_right_together_with_its_crd_counts() {
     alone(async |world| {
         let (east, params) = (world.cluster("east"), PatchParams::default());
@@ -42,7 +42,7 @@ fn a_cluster_set_that_is_put_right_together_with_its_crd_counts() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_status_that_the_crd_did_not_keep_is_written_again_when_the_crd_is_put_right() {
     alone(async |world| {
         let (east, params) = (world.cluster("east"), PatchParams::default());

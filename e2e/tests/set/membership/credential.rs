@@ -119,7 +119,7 @@ async fn replaced(world: &World) -> Life {
     .await
 }
 
-#[test]
+#[e2e::test]
 fn a_token_that_counts_for_ever_is_replaced_and_can_be_ended_while_the_session_goes_on() {
     alone(async |world| {
         let ns = "replaced";
@@ -170,7 +170,7 @@ fn rules_without(role: &Role, resource: &str) -> Value {
     json!({"rules": rules.filter(is_other).collect::<Vec<_>>()})
 }
 
-#[test]
+#[e2e::test]
 fn a_leader_that_lets_nobody_replace_tokens_is_said_and_the_token_goes_on() {
     alone(async |world| {
         let (ns, lasting) = ("lasting", long_lived(world).await);
@@ -214,7 +214,7 @@ fn a_leader_that_lets_nobody_replace_tokens_is_said_and_the_token_goes_on() {
 }
 
 /// Its API server has the certificate of the first one all the time, so that it stays trusted whatever is published.
-#[test]
+#[e2e::test]
 fn authorities_that_the_leaders_cluster_publishes_are_trusted_beside_the_first_and_go_again() {
     alone(async |world| {
         let (ns, leader) = ("authorities", world.fleet.cluster("leader").unwrap());

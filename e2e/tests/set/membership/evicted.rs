@@ -59,7 +59,7 @@ async fn import_says(world: &World, cluster: &str, ns: &str, reason: &str) {
 }
 
 /// Issue 18. The leader restarts while it counts, and one importer is away when it has counted enough.
-#[test]
+#[e2e::test]
 fn r58_what_a_member_exports_goes_when_it_is_silent_for_too_long_and_comes_back_with_it() {
     alone(async |world| {
         let ns = &world.namespace("evicted", &CLUSTERS).await;
@@ -88,14 +88,14 @@ fn r58_what_a_member_exports_goes_when_it_is_silent_for_too_long_and_comes_back_
         if of_east(world).await.unwrap().as_deref() == Some("EvictionNear") {
             assert_eq!(clusters, Ok(2), "said before anything goes");
         }
-        eprintln!("said before: {:.1} s", begun.elapsed().as_secs_f64());
+        e2e::note!("said before: {:.1} s", begun.elapsed().as_secs_f64());
         eventually("its Event", || event(world.leader(), AREA, SET, "EvictionNear")).await;
         start_leader(world, End::Crash).await;
         east_is(world, "Evicted").await;
         eventually("its Event", || event(world.leader(), AREA, SET, "Evicted")).await;
         let without = || async { right(imported(west, ns, "web").await, |seen| seen.clusters.len() == 1) };
         let seen = eventually("its part is gone", without).await;
-        eprintln!("evicted: {:.1} s", begun.elapsed().as_secs_f64());
+        e2e::note!("evicted: {:.1} s", begun.elapsed().as_secs_f64());
         assert_eq!((&seen.vip, seen.addresses("west")), (&before.vip, vec!["10.2.0.1:8080"]));
         eventually("what nobody else exports is gone", || not_imported(west, ns, "alone")).await;
         import_says(world, "west", ns, "ClustersEvicted").await;
@@ -116,7 +116,7 @@ fn r58_what_a_member_exports_goes_when_it_is_silent_for_too_long_and_comes_back_
         })
         .await;
         let after = eventually("both take part again", both).await;
-        eprintln!("back {:.2} s after contact", contact.elapsed().as_secs_f64());
+        e2e::note!("back {:.2} s after contact", contact.elapsed().as_secs_f64());
         assert_eq!((after.vip, after.endpoints), (before.vip, before.endpoints));
         eventually("the other one is there again", || imported(west, ns, "alone")).await;
         east_is(world, "Connected").await;

@@ -32,7 +32,7 @@ async fn put_secret(world: &World, entries: &[(&str, Option<&[u8]>)]) {
     world.cluster("east").patch::<Secret>(SYSTEM, SECRET, &json!({"data": data})).await;
 }
 
-#[test]
+#[e2e::test]
 fn a_credential_that_is_missing_or_wrong_is_said_and_another_one_is_taken() {
     alone(async |world| {
         let east = world.cluster("east");
@@ -68,7 +68,7 @@ fn a_credential_that_is_missing_or_wrong_is_said_and_another_one_is_taken() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_leader_that_is_away_is_said_and_found_again() {
     alone(async |world| {
         let leader = world.fleet.cluster("leader").unwrap();
@@ -80,7 +80,7 @@ fn a_leader_that_is_away_is_said_and_found_again() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn rights_that_are_missing_at_the_leader_are_named() {
     alone(async |world| {
         let had: RoleBinding = world.leader().take(AREA, "freeport-member-east").await;
@@ -117,7 +117,7 @@ async fn visitor(world: &World) -> String {
     answer.status.unwrap().token.unwrap()
 }
 
-#[test]
+#[e2e::test]
 fn a_common_area_that_is_not_there_is_named() {
     alone(async |world| {
         let (ns, east) = ("nowhere", world.cluster("east"));
@@ -139,7 +139,7 @@ fn a_common_area_that_is_not_there_is_named() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_crd_that_is_gone_is_named_with_its_cluster() {
     alone(async |world| {
         for (cluster, crd, kind, named) in [
@@ -155,7 +155,7 @@ fn a_crd_that_is_gone_is_named_with_its_cluster() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r2_who_we_are_cannot_be_changed_in_place() {
     alone(async |world| {
         let east = world.cluster("east");
@@ -167,7 +167,7 @@ fn r2_who_we_are_cannot_be_changed_in_place() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_second_cluster_set_is_refused_and_the_first_goes_on() {
     alone(async |world| {
         let east = world.cluster("east");

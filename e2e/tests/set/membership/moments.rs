@@ -39,7 +39,7 @@ async fn killed(victims: &[Victim], trap: &Trap, again: Again, until: impl Futur
         victim.set(trap.clone());
         loop {
             let fall = victim.falls().await;
-            eprintln!("{} killed: {fall}", victim.name());
+            e2e::note!("{} killed: {fall}", victim.name());
             deaths.set(deaths.get() + 1);
             falls.push(fall.write.clone());
             if falls.iter().filter(|write| **write == fall.write).count() == MOST {
@@ -139,12 +139,12 @@ async fn leave_and_join(world: &World, victims: &[Victim], trap: &Trap, again: A
         has_joined(world).await;
     };
     let joining = killed(victims, trap, again, joins).await;
-    eprintln!("{trap:?}: {leaving} killed while leaving, {joining} while joining");
+    e2e::note!("{trap:?}: {leaving} killed while leaving, {joining} while joining");
     others.stayed();
     leaving + joining
 }
 
-#[test]
+#[e2e::test]
 fn a_leave_and_a_join_whose_daemons_are_killed_at_every_write_come_to_an_end() {
     alone(async |world| {
         exchanged(world, NS).await;

@@ -45,7 +45,7 @@ async fn shows(cluster: &Cluster, namespace: &str, want: &[(&str, &str)]) {
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn both_sides_say_who_is_there() {
     alone(async |world| {
         let leader = world.leader();
@@ -83,7 +83,7 @@ fn both_sides_say_who_is_there() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_leader_that_is_silent_and_a_clock_that_is_wrong_are_warnings() {
     alone(async |world| {
         let east = world.cluster("east");
@@ -122,7 +122,7 @@ fn a_leader_that_is_silent_and_a_clock_that_is_wrong_are_warnings() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn an_id_that_is_taken_is_not_used_and_is_ours_again_when_its_holder_is_silent() {
     alone(async |world| {
         let other = json!({"spec": {"holderIdentity": "another-cluster/its-pod"}});

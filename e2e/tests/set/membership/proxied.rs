@@ -28,7 +28,7 @@ async fn follows(leader: &Cluster, ns: &str, address: &str) {
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn a_leader_behind_a_proxy_is_reached_by_it_under_another_name() {
     alone(async |world| {
         let ns = "proxied";

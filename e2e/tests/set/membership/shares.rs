@@ -13,7 +13,7 @@ use kube::{
 };
 use serde_json::json;
 
-#[test]
+#[e2e::test]
 fn more_members_get_more_of_the_leaders_api_server() {
     shared(async |world| {
         let leader = world.leader();

@@ -25,7 +25,7 @@ const BATCH: usize = 20;
 /// The first half is edited in the importing cluster, the others in the Common Area.
 const SERVICES: usize = 20;
 
-#[test]
+#[e2e::test]
 fn whatever_somebody_does_to_our_objects_they_become_what_the_exports_say() {
     alone(async |world| {
         let ns = world.namespace("edits", &["east", "west"]).await;

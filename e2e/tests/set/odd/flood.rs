@@ -43,7 +43,7 @@ const IMPORTS: usize = 1000;
 /// A Namespace that no cluster has, so that nobody imports what is said to be in it.
 const NOWHERE: &str = "flood";
 
-#[test]
+#[e2e::test]
 fn a_member_that_floods_the_common_area_holds_nobody_up() {
     alone(async |world| {
         let ns = world.namespace_everywhere("quiet").await;
@@ -86,7 +86,7 @@ fn a_member_that_floods_the_common_area_holds_nobody_up() {
     });
 }
 
-#[test]
+#[e2e::test]
 #[ignore = "measures API servers, for docs/operations.md"]
 fn a_flood_without_daemons() {
     alone(async |world| {
@@ -156,7 +156,7 @@ async fn report(world: &World, ns: &str, what: &str, flood: impl AsyncFn(&Atomic
     let ((), (times, longest)) = futures::join!(flood, exports);
     let median = times[times.len() / 2];
     let (busy, begun, memory) = (self::busy(world).await - busy, begun.elapsed(), memory(world).await);
-    eprintln!(
+    e2e::note!(
         "{what}: {} exports in {begun:.0?}, median {median:.2?}, longest {:.2?}; the daemons were busy for {busy:.1} s; at most {longest} \
          keys waited in the leader{memory}",
         times.len(),
@@ -211,5 +211,5 @@ async fn crash(world: &World, is_enough: &AtomicBool) {
         world.launch("freeport-member-east").await;
         crashes += 1;
     }
-    eprintln!("{crashes} crashes");
+    e2e::note!("{crashes} crashes");
 }

@@ -45,7 +45,7 @@ const BATCH: usize = 50;
 const FLOWS: [(&str, &str, &str); 3] =
     [("one", "leader", "west"), ("two", "west", "leader"), ("three", "leader", "west")];
 
-#[test]
+#[e2e::test]
 fn odd_objects_stop_nothing_that_is_not_about_them() {
     alone(async |world| {
         let ns = world.namespace_everywhere("odd").await;
@@ -57,9 +57,9 @@ fn odd_objects_stop_nothing_that_is_not_about_them() {
         for batch in cases.batches(BATCH) {
             let taken = stream::iter(&batch).map(|number| authors.write(cases, *number)).buffered(4);
             let taken: Vec<_> = taken.collect::<Vec<_>>().await.into_iter().flatten().collect();
-            eprintln!("{} of {} were taken:", taken.len(), batch.len());
+            e2e::note!("{} of {} were taken:", taken.len(), batch.len());
             for taken in &taken {
-                eprintln!("  {}", taken.what);
+                e2e::note!("  {}", taken.what);
                 untaken.remove(taken.kind());
             }
             join_all(FLOWS.map(|flows| goes_on(world, &flow, flows))).await;

@@ -32,7 +32,7 @@ pub(super) async fn says(world: &World, command: &str, part: &str) {
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn what_takes_twins_along_asks_first_and_is_waited_for() {
     OFFLOADING.alone(async |world| {
         agreed(world).await;
@@ -67,7 +67,7 @@ fn what_takes_twins_along_asks_first_and_is_waited_for() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn commands_say_why_nobody_acts() {
     OFFLOADING.alone(async |world| {
         agreed(world).await;

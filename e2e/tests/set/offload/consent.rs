@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::world::{OFFLOADING, agreed, gone, offload, peer, peer_says, phase};
 
-#[test]
+#[e2e::test]
 fn without_consent_there_is_no_new_twin_and_those_that_are_there_stay() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));
@@ -58,7 +58,7 @@ fn without_consent_there_is_no_new_twin_and_those_that_are_there_stay() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_consent_that_is_narrowed_or_cannot_be_read_leaves_twins_and_lets_no_new_one_in() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));
@@ -112,7 +112,7 @@ fn a_consent_that_is_narrowed_or_cannot_be_read_leaves_twins_and_lets_no_new_one
 }
 
 /// Nobody keeps the twin of one that cannot have any, and its owner is told.
-#[test]
+#[e2e::test]
 fn the_label_on_a_namespace_that_cannot_be_offloaded_is_a_warning() {
     OFFLOADING.alone(async |world| {
         let west = world.cluster("west");
@@ -128,7 +128,7 @@ fn the_label_on_a_namespace_that_cannot_be_offloaded_is_a_warning() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_namespace_that_is_not_ours_is_never_touched() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));
@@ -157,7 +157,7 @@ fn a_namespace_that_is_not_ours_is_never_touched() {
 }
 
 /// Somebody deletes a twin, and its host may not make it again for a while: no event says when it may.
-#[test]
+#[e2e::test]
 fn a_twin_that_could_not_be_made_is_made_when_nothing_is_in_its_way_any_more() {
     const POLICY: &str = "no-twin-again";
     OFFLOADING.alone(async |world| {

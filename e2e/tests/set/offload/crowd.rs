@@ -83,7 +83,7 @@ fn is_ready((_, conditions): &(&String, &Vec<Condition>)) -> bool {
 }
 
 /// Liqo's check B24.
-#[test]
+#[e2e::test]
 fn many_namespaces_at_once_cost_few_writes_each_and_none_when_they_are_there() {
     OFFLOADING.alone(async |world| {
         let many = env::var("FREEPORT_CROWD").map_or(MANY, |many| many.parse().unwrap());
@@ -134,7 +134,7 @@ fn map(keys: usize) -> NamespaceMap {
     serde_json::from_value(json!({"metadata": {"name": RECORD}, "spec": spec})).unwrap()
 }
 
-#[test]
+#[e2e::test]
 fn who_asks_for_too_much_gets_what_is_allowed_and_keeps_nobody_else_waiting() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));

@@ -70,7 +70,7 @@ async fn no_record(world: &World, pod: &str) {
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn a_host_that_leaves_gives_its_pods_back_to_their_owners() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));

@@ -35,7 +35,7 @@ async fn is_no_node(cluster: &Cluster, other: &str) {
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn a_node_that_somebody_else_made_is_left_alone_and_said() {
     OFFLOADING.alone(async |world| {
         let (west, leader) = (world.cluster("west"), world.leader());
@@ -82,7 +82,7 @@ async fn is_refused(west: &Cluster, refused: bool) -> Result<(), String> {
     if answer.is_err() == refused { Ok(()) } else { Err(format!("{answer:?}")) }
 }
 
-#[test]
+#[e2e::test]
 fn a_node_whose_labels_are_refused_says_so_and_is_not_given_up() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));

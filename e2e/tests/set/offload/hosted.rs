@@ -56,7 +56,7 @@ async fn made_again(guest: &Guest<'_>, name: &str, before: &Pod) -> Pod {
     .await
 }
 
-#[test]
+#[e2e::test]
 fn a_pod_of_another_cluster_runs_in_its_twin_and_its_home_knows_how_it_is() {
     OFFLOADING.alone(async |world| {
         let guest = Guest::new(world, "hosted").await;
@@ -112,7 +112,7 @@ fn a_pod_of_another_cluster_runs_in_its_twin_and_its_home_knows_how_it_is() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_pod_that_has_finished_is_never_made_again() {
     OFFLOADING.alone(async |world| {
         let guest = Guest::new(world, "finished").await;
@@ -136,7 +136,7 @@ fn a_pod_that_has_finished_is_never_made_again() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn what_a_hostile_home_asks_for_is_refused_and_it_is_told_why() {
     OFFLOADING.alone(async |world| {
         let guest = Guest::new(world, "hostile").await;
@@ -225,7 +225,7 @@ async fn twins_that_it_may_not_have(world: &World) {
     assert_eq!(["e", "f", "z"].map(reason), ["NameNotAllowed", "NameNotAllowed", "TooManyNamespaces"]);
 }
 
-#[test]
+#[e2e::test]
 fn a_name_that_is_taken_is_left_alone_and_used_when_it_is_free() {
     OFFLOADING.alone(async |world| {
         let guest = Guest::new(world, "taken-pod").await;
@@ -253,7 +253,7 @@ fn a_name_that_is_taken_is_left_alone_and_used_when_it_is_free() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn what_vanishes_takes_no_hosted_pod_along() {
     OFFLOADING.alone(async |world| {
         let east = world.cluster("east");

@@ -45,7 +45,7 @@ async fn label(world: &World, name: &str, labels: Value) {
     namespaces.patch(name, &PatchParams::default(), &patch).await.unwrap();
 }
 
-#[test]
+#[e2e::test]
 fn twins_are_where_selectors_names_and_labels_say() {
     OFFLOADING.alone(async |world| {
         let [west, east, leader] = ["west", "east", "leader"].map(|name| world.cluster(name));

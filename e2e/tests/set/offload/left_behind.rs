@@ -17,7 +17,7 @@ const HOST: &str = "freeport-member-east";
 /// Several times as long as the leader waits for a Lease, and until it looks the next time but one: it forgets what it counted when it hears nobody.
 const SWEPT: Duration = Duration::from_secs(240);
 
-#[test]
+#[e2e::test]
 fn a_home_that_left_while_its_host_did_not_run_leaves_no_twin_and_then_no_records() {
     OFFLOADING.alone(async |world| {
         agreed(world).await;

@@ -52,7 +52,7 @@ pub(super) async fn looked_again(world: &World) {
     world.settled().await;
 }
 
-#[test]
+#[e2e::test]
 fn a_settled_set_writes_leases_only_also_after_a_restart_of_everything() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));
@@ -96,7 +96,7 @@ async fn records(world: &World, cluster: &str) -> Vec<String> {
     maps.chain(offers).chain(pods).collect()
 }
 
-#[test]
+#[e2e::test]
 fn leaving_leaves_nothing_and_joining_again_brings_it_back() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));

@@ -84,7 +84,7 @@ fn cluster_roles(cluster: &Cluster) -> Api<ClusterRole> {
     Api::all(cluster.client.clone())
 }
 
-#[test]
+#[e2e::test]
 fn without_kinds_or_rights_the_peers_say_so_and_services_go_on() {
     OFFLOADING.alone(async |world| {
         agreed(world).await;
@@ -112,7 +112,7 @@ fn without_kinds_or_rights_the_peers_say_so_and_services_go_on() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_status_that_an_older_crd_did_not_keep_is_written_again_when_the_crd_is_put_right() {
     const CRD: &str = "namespaceoffloadings.offloading.liqo.io";
     OFFLOADING.alone(async |world| {
@@ -146,7 +146,7 @@ fn a_status_that_an_older_crd_did_not_keep_is_written_again_when_the_crd_is_put_
     });
 }
 
-#[test]
+#[e2e::test]
 fn under_a_leader_of_antreas_the_peer_says_so_and_services_go_on() {
     OFFLOADING.alone(async |world| {
         agreed(world).await;

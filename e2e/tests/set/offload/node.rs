@@ -53,7 +53,7 @@ async fn label(world: &World, labels: Value) {
     nodes(world).patch(NODE, &PatchParams::default(), &patch).await.unwrap();
 }
 
-#[test]
+#[e2e::test]
 fn a_deleted_node_is_made_anew_before_kubernetes_collects_its_pods() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));
@@ -89,7 +89,7 @@ fn a_deleted_node_is_made_anew_before_kubernetes_collects_its_pods() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_node_that_is_deleted_while_no_member_runs_has_the_labels_of_others_again() {
     OFFLOADING.alone(async |world| {
         let west = world.cluster("west");
@@ -132,7 +132,7 @@ fn a_node_that_is_deleted_while_no_member_runs_has_the_labels_of_others_again() 
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_cluster_that_is_not_used_any_more_gives_twins_and_pods_back_before_its_node_goes() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use self::world::{bind, bind_with, is, kubelet_says, no_record, offloaded, twin_pod, twin_pod_gone};
 use super::world::{OFFLOADING, agreed, gone, measures, offload, peer, phase};
 
-#[test]
+#[e2e::test]
 fn a_pod_runs_at_its_host_and_says_so_at_home() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));
@@ -106,7 +106,7 @@ async fn unoffload(world: &World, ns: &str, twin: &str) {
     world.release(ns).await;
 }
 
-#[test]
+#[e2e::test]
 fn what_cannot_run_elsewhere_or_not_yet_says_why() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));
@@ -193,7 +193,7 @@ async fn a_host_runs_no_more_than_its_consent_allows(world: &World, ns: &str, tw
     twin_pod(world, twin, "small", None).await;
 }
 
-#[test]
+#[e2e::test]
 fn a_pod_ends_by_decision_only() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));

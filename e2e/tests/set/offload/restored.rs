@@ -22,7 +22,7 @@ async fn twin(world: &World, name: &str) -> Result<String, String> {
     }
 }
 
-#[test]
+#[e2e::test]
 fn twins_that_a_restored_hub_does_not_know_stay_when_their_host_starts_first() {
     OFFLOADING.alone(async |world| {
         agreed(world).await;

@@ -150,7 +150,7 @@ impl<'a> Rogue<'a> {
     }
 }
 
-#[test]
+#[e2e::test]
 fn what_a_hostile_host_claims_shows_nowhere_and_is_said() {
     OFFLOADING.alone(async |world| {
         let west = world.cluster("west");

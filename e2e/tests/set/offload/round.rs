@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::world::{OFFLOADING, agreed, gone, offload, phase};
 
-#[test]
+#[e2e::test]
 fn a_namespace_gets_its_twin_in_a_selected_cluster_and_loses_it_again() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));
@@ -92,7 +92,7 @@ fn a_namespace_gets_its_twin_in_a_selected_cluster_and_loses_it_again() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_deleted_namespace_takes_its_twin_along_and_only_other_strategies_than_local_have_the_label() {
     OFFLOADING.alone(async |world| {
         let west = world.cluster("west");

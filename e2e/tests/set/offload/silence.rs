@@ -28,7 +28,7 @@ use super::{
 /// How long the leader is gone: longer than Kubernetes lets a Node be silent (50 s), and than anybody here waits for anybody else.
 const OUTAGE: Duration = Duration::from_secs(55);
 
-#[test]
+#[e2e::test]
 fn of_a_host_that_is_silent_nothing_is_known_and_nothing_goes() {
     OFFLOADING.alone(async |world| {
         const HOME: &str = "freeport-member-west";
@@ -78,7 +78,7 @@ fn of_a_host_that_is_silent_nothing_is_known_and_nothing_goes() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn while_only_the_leader_is_away_the_node_stays_ready_and_takes_no_new_pods() {
     OFFLOADING.alone(async |world| {
         agreed(world).await;

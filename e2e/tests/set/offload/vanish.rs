@@ -63,7 +63,7 @@ pub(super) async fn node(world: &World) -> Result<Node, String> {
     nodes.get("freeport-east").await.map_err(|error| error.to_string())
 }
 
-#[test]
+#[e2e::test]
 fn what_vanishes_takes_no_twin_along_and_comes_back() {
     OFFLOADING.alone(async |world| {
         let west = world.cluster("west");
@@ -124,7 +124,7 @@ where
     world.leader().api::<K>(AREA).delete_collection(&DeleteParams::default(), &all).await.unwrap();
 }
 
-#[test]
+#[e2e::test]
 fn a_hub_that_is_emptied_or_replaced_takes_no_twin_and_no_pod_along() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));
@@ -200,7 +200,7 @@ async fn cannot_vouch_for_east(world: &World) {
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn crds_that_vanish_take_nothing_along_and_services_go_on() {
     OFFLOADING.alone(async |world| {
         let west = world.cluster("west");

@@ -10,7 +10,7 @@ use e2e::{
     waiting::{always, eventually},
 };
 
-#[test]
+#[e2e::test]
 fn r8_r9_r17_what_cannot_be_exported_says_why_and_leaves_no_record() {
     shared(async |world| {
         let ns = world.namespace("invalid", &["east"]).await;

@@ -49,7 +49,7 @@ async fn failure(world: &World, record: &str, reason: &str) -> Result<(), String
     }
 }
 
-#[test]
+#[e2e::test]
 fn records_that_cannot_be_judged_are_reported_and_the_others_go_on() {
     shared(async |world| {
         let ns = world.namespace("bad-records", &["east", "west"]).await;
@@ -106,7 +106,7 @@ fn records_that_cannot_be_judged_are_reported_and_the_others_go_on() {
 }
 
 /// Issue 14, A2: two times that an API server takes for times, and no import can have.
-#[test]
+#[e2e::test]
 fn a2_a_record_with_an_odd_time_freezes_no_service() {
     shared(async |world| {
         let ns = world.namespace("odd-times", &["east", "west"]).await;

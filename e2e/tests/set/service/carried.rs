@@ -9,7 +9,7 @@ use e2e::{
 use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 
-#[test]
+#[e2e::test]
 fn r28_ports_are_those_exported_and_their_protocol_is_always_said() {
     shared(async |world| {
         let ns = world.namespace("ports", &CLUSTERS).await;
@@ -40,7 +40,7 @@ fn r28_ports_are_those_exported_and_their_protocol_is_always_said() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r32_r57_an_import_says_that_there_are_slices() {
     shared(async |world| {
         let ns = world.namespace("present", &CLUSTERS).await;

@@ -48,7 +48,7 @@ async fn import(world: &World, cluster: &str, ns: &str) -> ServiceImport {
     world.cluster(cluster).api::<ServiceImport>(ns).get("web").await.unwrap()
 }
 
-#[test]
+#[e2e::test]
 fn r37_r39_all_exporters_are_told_of_all_conflicts_until_there_are_none() {
     shared(async |world| {
         let ns = &world.namespace("conflict", &CLUSTERS).await;
@@ -75,7 +75,7 @@ fn r37_r39_all_exporters_are_told_of_all_conflicts_until_there_are_none() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r13_r41_a_port_more_is_a_conflict_and_who_leaves_takes_it_along() {
     shared(async |world| {
         let ns = &world.namespace("superset", &CLUSTERS).await;
@@ -94,7 +94,7 @@ fn r13_r41_a_port_more_is_a_conflict_and_who_leaves_takes_it_along() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r29_what_an_exporter_says_is_passed_on_literally() {
     shared(async |world| {
         let ns = &world.namespace("literal", &CLUSTERS).await;
@@ -121,7 +121,7 @@ fn r29_what_an_exporter_says_is_passed_on_literally() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r30_exported_labels_and_annotations_come_and_go_and_nothing_else_does() {
     shared(async |world| {
         let ns = &world.namespace("metadata", &CLUSTERS).await;

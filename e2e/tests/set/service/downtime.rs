@@ -10,7 +10,7 @@ use e2e::{
     waiting::{VOUCHED, always, eventually, within},
 };
 
-#[test]
+#[e2e::test]
 fn what_happens_while_the_leader_is_down_is_caught_up_with() {
     alone(async |world| {
         let ns = world.namespace("leader-down", &CLUSTERS).await;
@@ -35,7 +35,7 @@ fn what_happens_while_the_leader_is_down_is_caught_up_with() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn what_happens_while_a_member_is_down_is_caught_up_with() {
     alone(async |world| {
         let ns = world.namespace("member-down", &CLUSTERS).await;
@@ -76,7 +76,7 @@ fn what_happens_while_a_member_is_down_is_caught_up_with() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_record_that_vanishes_while_its_member_is_down_takes_nothing_away() {
     alone(async |world| {
         let ns = world.namespace("vanish", &CLUSTERS).await;

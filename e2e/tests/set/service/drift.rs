@@ -12,7 +12,7 @@ use e2e::{
     watched::Watched,
 };
 
-#[test]
+#[e2e::test]
 fn r23_r31_what_users_delete_or_edit_is_put_back_and_the_address_stays() {
     shared(async |world| {
         let ns = world.namespace("drift", &["east", "west"]).await;
@@ -108,7 +108,7 @@ async fn garble(world: &World, record: &str) {
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn records_an_administrator_deletes_or_garbles_come_back_and_no_import_goes() {
     shared(async |world| {
         let ns = world.namespace("records", &["east", "west"]).await;

@@ -173,7 +173,7 @@ fn of_resource_import() -> Vec<Value> {
     ]
 }
 
-#[test]
+#[e2e::test]
 fn a6_whatever_somebody_edits_on_what_is_ours_is_put_back() {
     shared(async |world| {
         let ns = world.namespace("edits", &["east", "west"]).await;

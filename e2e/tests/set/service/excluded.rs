@@ -19,7 +19,7 @@ async fn label(cluster: &Cluster, namespace: &str, export: Value) {
     namespaces.patch(namespace, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
 }
 
-#[test]
+#[e2e::test]
 fn r7_what_was_exported_before_its_namespace_was_excluded_is_withdrawn_until_it_no_longer_is() {
     shared(async |world| {
         let ns = world.namespace("excluded", &["leader", "east", "west"]).await;

@@ -11,7 +11,7 @@ use e2e::{
     waiting::eventually,
 };
 
-#[test]
+#[e2e::test]
 fn r3_r18_r21_r51_r55_an_export_appears_in_every_cluster_and_goes_everywhere() {
     shared(async |world| {
         let ns = world.namespace("export", &CLUSTERS).await;
@@ -27,7 +27,7 @@ fn r3_r18_r21_r51_r55_an_export_appears_in_every_cluster_and_goes_everywhere() {
             assert_eq!(seen.clusters, ["east".to_owned()].into());
             assert_eq!(seen.addresses("east"), ["10.1.0.7:8080", "10.1.0.8:8080"]);
         }
-        eprintln!("from creating Service, slice and export to the last import: {:?}", begun.elapsed());
+        e2e::note!("from creating Service, slice and export to the last import: {:?}", begun.elapsed());
         eventually("Valid", || says(east, (&ns, "web"), "Valid", "True", "Valid")).await;
         eventually("Ready", || says(east, (&ns, "web"), "Ready", "True", "Exported")).await;
 
@@ -44,7 +44,7 @@ fn r3_r18_r21_r51_r55_an_export_appears_in_every_cluster_and_goes_everywhere() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r9_r14_an_export_outlives_its_service_and_speaks_for_the_next_one() {
     shared(async |world| {
         let ns = world.namespace("service-deletion", &["east", "west"]).await;
@@ -64,7 +64,7 @@ fn r9_r14_an_export_outlives_its_service_and_speaks_for_the_next_one() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r12_r15_node_ports_and_load_balancers_are_exported_like_any_service() {
     shared(async |world| {
         let ns = world.namespace("service-types", &["east", "west"]).await;
@@ -84,7 +84,7 @@ fn r12_r15_node_ports_and_load_balancers_are_exported_like_any_service() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn endpoints_follow_wherever_they_are_imported() {
     shared(async |world| {
         let ns = world.namespace("endpoints", &["east", "west"]).await;

@@ -88,7 +88,7 @@ async fn served(cluster: &Cluster, ns: &str, families: &[&str], endpoints: &[&st
     .await
 }
 
-#[test]
+#[e2e::test]
 fn r26_r31_a_family_that_is_added_brings_an_address_and_leaves_the_first_one() {
     shared(async |world| {
         for (ns, first, order, endpoints) in [
@@ -116,7 +116,7 @@ fn r26_r31_a_family_that_is_added_brings_an_address_and_leaves_the_first_one() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r24_r52_each_cluster_serves_an_import_in_the_families_it_has_and_says_if_there_is_none() {
     shared(async |world| {
         let ns = &world.namespace("families", &CLUSTERS).await;
@@ -150,7 +150,7 @@ fn r24_r52_each_cluster_serves_an_import_in_the_families_it_has_and_says_if_ther
     });
 }
 
-#[test]
+#[e2e::test]
 fn r48_clusters_that_differ_in_families_are_told_and_what_all_have_is_used() {
     shared(async |world| {
         let ns = &world.namespace("difference", &CLUSTERS).await;
@@ -181,7 +181,7 @@ fn r48_clusters_that_differ_in_families_are_told_and_what_all_have_is_used() {
 }
 
 /// Nobody's coming takes away the address that everybody uses.
-#[test]
+#[e2e::test]
 fn r38_a_younger_export_without_the_oldest_ones_family_takes_nothing_away() {
     shared(async |world| {
         let ns = &world.namespace("younger", &CLUSTERS).await;
@@ -209,7 +209,7 @@ fn r38_a_younger_export_without_the_oldest_ones_family_takes_nothing_away() {
 }
 
 /// Its API server does not tell which families it has, for want of room for one more Service where the member asks.
-#[test]
+#[e2e::test]
 fn a_member_that_cannot_ask_for_families_imports_with_one() {
     alone(async |world| {
         let ns = &world.namespace("unasked", &CLUSTERS).await;
@@ -233,7 +233,7 @@ fn a_member_that_cannot_ask_for_families_imports_with_one() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_headless_import_follows_its_exporters_in_families_too() {
     shared(async |world| {
         let ns = &world.namespace("headlessfamilies", &["leader", "east"]).await;

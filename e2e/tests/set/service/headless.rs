@@ -59,7 +59,7 @@ async fn seen(cluster: &Cluster, ns: &str) -> Result<BTreeSet<(String, String, V
     Ok(all)
 }
 
-#[test]
+#[e2e::test]
 fn r12_r25_r27_a_headless_service_is_one_everywhere_and_never_has_an_address() {
     shared(async |world| {
         for (ns, ports) in [("headless", json!([{"name": "sql", "port": 5432}])), ("portless", json!([]))] {
@@ -111,7 +111,7 @@ async fn slice_from(cluster: &Cluster, ns: &str, from: &str) -> Option<String> {
     slices.iter().find(is_from).and_then(ResourceExt::uid)
 }
 
-#[test]
+#[e2e::test]
 fn r44_the_oldest_export_decides_and_who_leaves_may_turn_the_import_without_losing_an_endpoint() {
     shared(async |world| {
         let ns = &world.namespace("turning", &CLUSTERS).await;

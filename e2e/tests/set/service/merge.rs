@@ -24,7 +24,7 @@ fn is_merged(seen: &Imported) {
     assert_eq!((east.len(), west.len()), (2, 2), "each serves what it exposes (R-42)");
 }
 
-#[test]
+#[e2e::test]
 fn r4_r22_r38_r42_r43_two_exporters_are_one_service_and_one_may_leave() {
     shared(async |world| {
         let ns = world.namespace("merge", &CLUSTERS).await;

@@ -143,7 +143,7 @@ impl Services {
                 victim.set(Trap::at(nth, side).about(&service.name));
                 service.act(self.world, verb).await;
                 if let Some(fall) = self.falls(victim, &service, verb).await {
-                    eprintln!("{verb:?}: {} killed {side:?} its write {nth}: {fall}", victim.name());
+                    e2e::note!("{verb:?}: {} killed {side:?} its write {nth}: {fall}", victim.name());
                     victim.start().await;
                     falls += 1;
                 }
@@ -240,7 +240,7 @@ fn nothing_foreign(writes: &[String]) {
     }
 }
 
-#[test]
+#[e2e::test]
 fn daemons_killed_at_any_write_about_a_service_go_on_where_they_were() {
     alone(async |world| {
         for namespace in [NS, STEADY] {
@@ -263,14 +263,14 @@ fn daemons_killed_at_any_write_about_a_service_go_on_where_they_were() {
         for verb in [Verb::Export, Verb::Change] {
             let imports = Imports::of(world, NS).await;
             let writes = services.at_each_write_of_all(&victims, verb).await;
-            eprintln!("{verb:?}: writes of east, leader and west: {writes:?}");
+            e2e::note!("{verb:?}: writes of east, leader and west: {writes:?}");
             let leader = usize::from(verb == Verb::Export);
             assert!(writes[0] > 1 && writes[1] >= leader && writes[2] > 0, "a trap never sprang: {writes:?}");
             imports.stayed(&format!("{verb:?}"));
         }
         let imports = Imports::of(world, NS).await;
         let writes = services.at_each_write_of_all(&victims, Verb::Withdraw).await;
-        eprintln!("Withdraw: writes of east, leader and west: {writes:?}");
+        e2e::note!("Withdraw: writes of east, leader and west: {writes:?}");
         assert!(writes.iter().all(|writes| *writes > 1), "a trap never sprang: {writes:?}");
         imports.nothing_returned();
         let rest = std::mem::take(&mut *services.exported.lock().unwrap());

@@ -10,7 +10,7 @@ use e2e::{
 use kube::ResourceExt;
 use serde_json::json;
 
-#[test]
+#[e2e::test]
 fn r4_the_longest_service_names_are_imported_under_names_of_their_own() {
     shared(async |world| {
         let ns = &world.namespace("long-names", &["east", "west"]).await;
@@ -37,7 +37,7 @@ fn r4_the_longest_service_names_are_imported_under_names_of_their_own() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r4_names_that_are_joined_alike_stay_apart() {
     shared(async |world| {
         let (short, long) = ("x", world.namespace("x-y", &["east", "west"]).await);
@@ -63,7 +63,7 @@ fn r4_names_that_are_joined_alike_stay_apart() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r1_r4_cluster_ids_of_two_labels_and_pairs_that_join_alike_stay_apart() {
     shared(async |world| {
         let (leader, west) = (world.leader(), world.cluster("west"));

@@ -9,7 +9,7 @@ use e2e::{
     watched::Watched,
 };
 
-#[test]
+#[e2e::test]
 fn r19_r20_an_import_waits_for_its_namespace_and_is_not_missed_when_it_goes() {
     shared(async |world| {
         let ns = world.namespace("late", &["leader", "east"]).await;

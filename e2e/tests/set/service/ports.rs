@@ -36,7 +36,7 @@ async fn exported(world: &World, ns: &str, cluster: &str, address: &str, ports: 
     tokio::time::sleep(Duration::from_millis(1100)).await; // ages are told in seconds
 }
 
-#[test]
+#[e2e::test]
 fn r40_r42_a_port_number_under_a_name_that_is_taken_gets_no_traffic() {
     shared(async |world| {
         let ns = &world.namespace("strict", &CLUSTERS).await;
@@ -58,7 +58,7 @@ fn r40_r42_a_port_number_under_a_name_that_is_taken_gets_no_traffic() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r40_r43_an_unnamed_port_beside_named_ones_works() {
     shared(async |world| {
         let ns = &world.namespace("unnamed", &CLUSTERS).await;
@@ -102,7 +102,7 @@ fn name_of_80(service: &Service) -> Option<String> {
 }
 
 /// Issue 14, A9.
-#[test]
+#[e2e::test]
 fn a9_an_unnamed_port_that_gets_company_has_endpoints_all_the_time() {
     shared(async |world| {
         let ns = &world.namespace("company", &["east", "west"]).await;

@@ -68,7 +68,7 @@ async fn record_says(world: &World, ns: &str, type_: &str, word: &str) {
     .await;
 }
 
-#[test]
+#[e2e::test]
 fn endpoints_out_of_range_and_those_that_are_the_importers_own_get_no_traffic() {
     alone(async |world| {
         let ns = world.namespace("ranges", &["leader", "east", "west"]).await;
@@ -119,7 +119,7 @@ fn endpoints_out_of_range_and_those_that_are_the_importers_own_get_no_traffic() 
     });
 }
 
-#[test]
+#[e2e::test]
 fn addresses_of_nodes_and_api_servers_of_the_importer_get_no_traffic() {
     alone(async |world| {
         let ns = world.namespace("machines", &["east", "west"]).await;

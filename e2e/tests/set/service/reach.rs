@@ -87,7 +87,7 @@ async fn set_says(world: &World, reason: &str) -> String {
 }
 
 /// Issue 18: control lost and data fine, data lost, and both.
-#[test]
+#[e2e::test]
 fn a_cluster_that_does_not_answer_is_demoted_where_another_serves_and_comes_back() {
     alone(async |world| {
         let ns = &world.namespace("reach", &CLUSTERS).await;
@@ -140,7 +140,7 @@ fn a_cluster_that_does_not_answer_is_demoted_where_another_serves_and_comes_back
         of_east.answer();
         are_ready("back", here, ns, (true, true)).await;
         let (back, contact) = (begun.elapsed(), of_east.reached().unwrap() - begun);
-        eprintln!("back {:.2} s after contact", (back.saturating_sub(contact)).as_secs_f64());
+        e2e::note!("back {:.2} s after contact", (back.saturating_sub(contact)).as_secs_f64());
         set_says(world, "Complete").await;
         let message = import_says(here, ns, "web", "ClustersKept").await;
         assert!(message.contains("east since 20"), "{message}");

@@ -33,7 +33,7 @@ async fn since(world: &World, before: &Counts) -> Counts {
         (of, count - had)
     });
     let more: Counts = more.filter(|(_, count)| *count > 0.0).collect();
-    eprintln!("reconciles: {more:?}");
+    e2e::note!("reconciles: {more:?}");
     more
 }
 
@@ -48,7 +48,7 @@ async fn everywhere(world: &World, ns: &str, address: &str) {
     }
 }
 
-#[test]
+#[e2e::test]
 fn a_change_is_one_reconcile_by_each_controller_that_reads_it() {
     alone(async |world| {
         let ns = world.namespace("reconciles", &CLUSTERS).await;

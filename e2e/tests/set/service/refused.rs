@@ -22,7 +22,7 @@ async fn ready(cluster: &Cluster, ns: &str, status: &str, reason: &str) -> Resul
     }
 }
 
-#[test]
+#[e2e::test]
 fn r24_a_quota_that_leaves_no_room_is_said_and_room_is_used() {
     shared(async |world| {
         let ns = &world.namespace("quota", &["east", "west"]).await;
@@ -48,7 +48,7 @@ fn r24_a_quota_that_leaves_no_room_is_said_and_room_is_used() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r46_a_local_traffic_policy_is_passed_on_and_said() {
     shared(async |world| {
         let ns = &world.namespace("local-policy", &["east", "west"]).await;

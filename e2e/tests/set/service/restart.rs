@@ -17,7 +17,7 @@ async fn restart(world: &World, how: End) {
     }
 }
 
-#[test]
+#[e2e::test]
 fn a_restart_writes_nothing_but_leases() {
     alone(async |world| {
         let ns = world.namespace("restart", &CLUSTERS).await;

@@ -38,7 +38,7 @@ async fn endpoint(cluster: &Cluster, ns: &str, address: &str) -> Endpoint {
     .await
 }
 
-#[test]
+#[e2e::test]
 fn r53_r56_endpoints_carry_what_means_something_elsewhere() {
     shared(async |world| {
         let ns = &world.namespace("carried", &["east", "west"]).await;
@@ -68,7 +68,7 @@ fn r53_r56_endpoints_carry_what_means_something_elsewhere() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r46_near_endpoints_are_hinted_where_the_export_asks_for_them() {
     shared(async |world| {
         let ns = &world.namespace("near", &["east", "west"]).await;
@@ -105,7 +105,7 @@ fn r46_near_endpoints_are_hinted_where_the_export_asks_for_them() {
     });
 }
 
-#[test]
+#[e2e::test]
 fn r51_r52_r55_one_slice_for_each_source_slice_however_long() {
     shared(async |world| {
         let ns = &world.namespace("long-slices", &CLUSTERS).await;

@@ -24,7 +24,7 @@ pub(crate) async fn says_taken(cluster: &Cluster, namespace: &str, import: &str)
     }
 }
 
-#[test]
+#[e2e::test]
 fn r24_what_was_there_before_us_is_left_alone_and_said() {
     shared(async |world| {
         let ns = world.namespace("foreign", &["east", "west"]).await;

@@ -34,7 +34,7 @@ fn at_most(counted: &BTreeMap<String, Vec<String>>, area: usize, importer: usize
     assert_eq!(counted.keys().find(|place| most.iter().all(|(of, _)| of != place)), None, "{counted:#?}");
 }
 
-#[test]
+#[e2e::test]
 fn an_export_and_its_end_cost_few_writes() {
     alone(async |world| {
         let (ns, east) = (world.namespace("writes", &CLUSTERS).await, world.cluster("east"));

@@ -24,7 +24,7 @@ async fn delete(world: &World, cluster: &str, of: Vec<CustomResourceDefinition>)
     }
 }
 
-#[test]
+#[e2e::test]
 fn crds_deleted_and_installed_again_take_nothing_away() {
     alone(async |world| {
         let kept = Kept::set_up(world, "crds-deleted", &["leader", "west"]).await;
@@ -67,7 +67,7 @@ async fn start_again(world: &World) {
     }
 }
 
-#[test]
+#[e2e::test]
 fn daemons_that_listed_records_by_older_crds_read_them_again_when_the_crds_are_put_right() {
     alone(async |world| {
         let kept = Kept::set_up(world, "old-lists", &["leader", "east"]).await;
@@ -91,7 +91,7 @@ fn daemons_that_listed_records_by_older_crds_read_them_again_when_the_crds_are_p
     });
 }
 
-#[test]
+#[e2e::test]
 fn older_crds_applied_over_ours_take_nothing_away_and_are_reported() {
     alone(async |world| {
         let kept = Kept::set_up(world, "old-crds", &CLUSTERS).await;

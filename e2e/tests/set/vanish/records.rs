@@ -26,7 +26,7 @@ where
     world.leader().api::<K>(AREA).delete_collection(&DeleteParams::default(), &all).await.unwrap();
 }
 
-#[test]
+#[e2e::test]
 fn records_and_then_all_else_deleted_while_a_member_is_down_take_nothing_away() {
     alone(async |world| {
         let kept = Kept::set_up(world, "emptied", &CLUSTERS).await;
@@ -51,7 +51,7 @@ fn records_and_then_all_else_deleted_while_a_member_is_down_take_nothing_away() 
     });
 }
 
-#[test]
+#[e2e::test]
 fn a_common_area_deleted_and_made_again_takes_nothing_away() {
     alone(async |world| {
         let kept = Kept::set_up(world, "area-deleted", &CLUSTERS).await;

@@ -8,6 +8,7 @@ use e2e::{
     cluster::Cluster,
     daemon::LEADER,
     fixture::{AREA, CLUSTERS, SET, World, alone},
+    say,
     seen::{Imported, imported, right},
     waiting::{VOUCHED, eventually, within},
     watched::Watched,
@@ -58,7 +59,7 @@ async fn lead(world: &World, id: &str) {
             warn: |_| {},
         },
     };
-    init(&options, &mut |line| eprintln!("{line}")).await.unwrap();
+    init(&options, &mut say::note).await.unwrap();
     world.launch(LEADER).await;
 }
 
@@ -71,7 +72,7 @@ async fn follow(world: &World) {
         timeout: LIMIT,
         warn: |_| {},
     };
-    rejoin(&options, &mut |line| eprintln!("{line}")).await.unwrap();
+    rejoin(&options, &mut say::note).await.unwrap();
 }
 
 /// Whether all imports were compared with what the leader of now says.
@@ -84,7 +85,7 @@ async fn are_bound(world: &World, ns: &str) -> Result<(), String> {
     if bound == IMPORTS { Ok(()) } else { Err(format!("{bound} of {}", imports.items.len())) }
 }
 
-#[test]
+#[e2e::test]
 fn a_new_leader_binds_all_imports_again_with_their_addresses() {
     alone(async |world| {
         let ns = world.namespace("rejoin", &CLUSTERS).await;
@@ -103,7 +104,7 @@ fn a_new_leader_binds_all_imports_again_with_their_addresses() {
         follow(world).await;
         let connected = begun.elapsed();
         within(VOUCHED, "bound again", || are_bound(world, &ns)).await;
-        eprintln!(
+        e2e::note!(
             "{IMPORTS} imports: members connected after {:.1} s, all bound again after {:.1} s",
             connected.as_secs_f64(),
             begun.elapsed().as_secs_f64()

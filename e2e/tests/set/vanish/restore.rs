@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::kept::{Kept, time_goes_by};
 
-#[test]
+#[e2e::test]
 fn a_leader_restored_from_an_older_backup_takes_nothing_away() {
     alone(async |world| {
         let earlier = Kept::set_up(world, "restored", &[]).await;
@@ -52,7 +52,7 @@ fn a_leader_restored_from_an_older_backup_takes_nothing_away() {
 }
 
 /// Issue 14, A7.
-#[test]
+#[e2e::test]
 fn a7_a_members_cluster_restored_from_an_older_backup_takes_nothing_away_and_hears_again() {
     alone(async |world| {
         let kept = Kept::set_up(world, "home-restored", &[]).await;
@@ -92,7 +92,7 @@ fn a7_a_members_cluster_restored_from_an_older_backup_takes_nothing_away_and_hea
 }
 
 /// Issue 14, A7: the machine started again, and with it the member.
-#[test]
+#[e2e::test]
 fn a7_a_member_that_starts_in_its_restored_cluster_takes_back_nothing_that_the_backup_lacks() {
     alone(async |world| {
         let kept = Kept::set_up(world, "home-restarted", &[]).await;
@@ -126,7 +126,7 @@ fn a7_a_member_that_starts_in_its_restored_cluster_takes_back_nothing_that_the_b
     });
 }
 
-#[test]
+#[e2e::test]
 fn r61_a_leader_replaced_by_an_empty_one_takes_nothing_away() {
     alone(async |world| {
         let kept = Kept::set_up(world, "replaced", &["east", "west"]).await;

@@ -77,7 +77,7 @@ async fn are_withheld(world: &World, ns: &str) -> Result<(), String> {
     if withheld == there as f64 { Ok(()) } else { Err(format!("{withheld} of {there} are withheld")) }
 }
 
-#[test]
+#[e2e::test]
 fn what_only_the_leader_takes_back_stays_for_the_most_part_and_what_members_take_back_goes() {
     alone(async |world| {
         let ns = world.namespace("withdrawal", &CLUSTERS).await;
@@ -118,7 +118,7 @@ fn what_only_the_leader_takes_back_stays_for_the_most_part_and_what_members_take
         let exports = east.api::<api::mcs::ServiceExport>(&ns);
         exports.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
         within(VOUCHED, "what its member takes back goes", || are(west, &ns, 0)).await;
-        eprintln!("{SERVICES} exports end: gone in {:.1} s", begun.elapsed().as_secs_f64());
+        e2e::note!("{SERVICES} exports end: gone in {:.1} s", begun.elapsed().as_secs_f64());
         let annotations = json!({"metadata": {"annotations": {label::LET_GO: null}}});
         let _: ClusterSet = west.patch(SYSTEM, SET, &annotations).await;
         world.release(&ns).await;

@@ -75,7 +75,7 @@ impl<'a> Flooder<'a> {
         let begun = Instant::now();
         let written = stream::iter(0..count).map(|number| self.create(number, kilobytes));
         written.buffer_unordered(WRITERS).for_each(|written| async { written.unwrap() }).await;
-        eprintln!("{:.0} records a second", count as f64 / begun.elapsed().as_secs_f64());
+        e2e::note!("{:.0} records a second", count as f64 / begun.elapsed().as_secs_f64());
     }
 
     /// Writes so many records that take much more memory than they are long.
@@ -120,7 +120,7 @@ impl<'a> Flooder<'a> {
             },
         );
         let done = changes.buffer_unordered(WRITERS).filter(|changed| ready(changed.is_ok())).count().await;
-        eprintln!("{:.0} changes a second", done as f64 / begun.elapsed().as_secs_f64());
+        e2e::note!("{:.0} changes a second", done as f64 / begun.elapsed().as_secs_f64());
     }
 
     /// Some records say that they are too much, others do not.

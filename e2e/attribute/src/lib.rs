@@ -1,0 +1,39 @@
+//! The attribute of a whole-system test, which makes it known to `e2e::harness`.
+
+use proc_macro::TokenStream;
+use quote::quote;
+use syn::{ItemFn, parse_macro_input};
+
+/// A whole-system test: a function without arguments, `async` or not, that fails by panicking. With `#[ignore = "why"]` it runs only when
+/// somebody asks for it by `--ignored` or `--include-ignored`, as with `#[test]`.
+#[proc_macro_attribute]
+pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let mut function = parse_macro_input!(item as ItemFn);
+    if !arguments.is_empty() {
+        return refuse(
+            &function,
+            "#[e2e::test] takes no arguments: e2e/src/harness/gate.rs lists the tests of the gate",
+        );
+    }
+    let all = function.attrs.len();
+    function.attrs.retain(|attribute| !attribute.path().is_ident("ignore"));
+    let is_ignored = function.attrs.len() < all;
+    if function.sig.asyncness.take().is_some() {
+        let body = &function.block;
+        function.block = syn::parse_quote!({ ::e2e::shared::RUNTIME.block_on(async #body) });
+    }
+    let name = &function.sig.ident;
+    let text = name.to_string();
+    quote! {
+        #function
+
+        ::e2e::harness::inventory::submit! {
+            ::e2e::harness::Test { module: module_path!(), name: #text, is_ignored: #is_ignored, run: #name }
+        }
+    }
+    .into()
+}
+
+fn refuse(function: &ItemFn, why: &str) -> TokenStream {
+    syn::Error::new_spanned(&function.sig.ident, why).into_compile_error().into()
+}

@@ -1,0 +1,130 @@
+//! The tests of the workspace, as their attributes tell.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// A test.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Test {
+    /// Where it is, from the workspace on.
+    pub file: String,
+    /// Its function.
+    pub name: String,
+    /// `#[e2e::test]`.
+    pub is_of_the_whole: bool,
+}
+
+impl Test {
+    /// The rules it names, as `7` and `6a`: `37` and `39` of `r37_r39_conflicts_are_told`.
+    pub(crate) fn rules(&self) -> Vec<&str> {
+        rules(&self.name)
+    }
+
+    /// `folder::file::name` of a test of the whole.
+    pub(crate) fn path(&self) -> Option<String> {
+        let module = self.file.strip_prefix("e2e/tests/").filter(|_| self.is_of_the_whole)?;
+        let module = module.strip_suffix("/mod.rs").or_else(|| module.strip_suffix(".rs"))?;
+        Some(format!("{}::{}", module.replace('/', "::"), self.name))
+    }
+}
+
+/// All of them, in the order of files and names.
+pub(crate) fn find(workspace: &Path) -> Result<Vec<Test>, (PathBuf, io::Error)> {
+    let mut tests = Vec::new();
+    walk(workspace, workspace, &mut tests)?;
+    tests.sort();
+    Ok(tests)
+}
+
+fn walk(workspace: &Path, folder: &Path, tests: &mut Vec<Test>) -> Result<(), (PathBuf, io::Error)> {
+    let failed = |error| (folder.to_owned(), error);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        if entry.file_type().map_err(failed)?.is_dir() {
+            let is_built = name == "target" && folder == workspace;
+            if !is_built && !name.starts_with('.') {
+                walk(workspace, &path, tests)?;
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).map_err(|error| (path.clone(), error))?;
+            let file = path.strip_prefix(workspace).unwrap_or(&path).display().to_string();
+            tests.extend(functions(&text).into_iter().map(|(name, is_of_the_whole)| Test {
+                file: file.clone(),
+                name: name.to_owned(),
+                is_of_the_whole,
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Names of the test functions in a source file, and whether they are tests of the whole.
+fn functions(text: &str) -> Vec<(&str, bool)> {
+    let (mut found, mut attribute) = (Vec::new(), None);
+    for line in text.lines().map(str::trim) {
+        let function = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ");
+        let name = function.and_then(|rest| rest.split(['(', '<']).next());
+        if let (Some(name), Some(is_of_the_whole)) = (name, attribute) {
+            found.push((name, is_of_the_whole));
+        }
+        attribute = match line {
+            "#[test]" => Some(false),
+            "#[e2e::test]" => Some(true),
+            _ if line.starts_with("#[tokio::test") => Some(false),
+            // Between the attribute and its function there are other attributes and comments alone.
+            _ if line.starts_with("#[") || line.starts_with("//") => attribute,
+            _ => None,
+        };
+    }
+    found
+}
+
+fn rules(name: &str) -> Vec<&str> {
+    let rule = |word: &'_ str| {
+        let number = word.strip_prefix('r').unwrap_or_default();
+        let digits = number.trim_end_matches(|letter: char| letter.is_ascii_lowercase());
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && number.len() - digits.len() <= 1
+    };
+    name.split('_').take_while(|word| rule(word)).map(|word| &word[1..]).collect()
+}
+
+#[test]
+fn rules_are_what_a_name_begins_with() {
+    assert_eq!(rules("r7_nothing_is_exported"), ["7"]);
+    assert_eq!(rules("r37_r39_r6a_all_are_told_r4"), ["37", "39", "6a"]);
+    for none in ["records_r7", "r_7", "ready_again", "r7x9_odd", "7_r"] {
+        assert!(rules(none).is_empty(), "{none}");
+    }
+}
+
+#[test]
+fn only_tests_are_found() {
+    let text = "
+        #[A]
+        #[ignore = \"slow\"]
+        // Why.
+        fn a() {}
+        fn helps() {}
+        #[tokio::A(flavor = \"current_thread\")]
+        async fn b() {}
+        #[e2e::A]
+        fn of_the_whole() {}
+            #[A]
+            fn order(offers in offers()) {}
+    ";
+    // Not to be found here.
+    let text = text.replace('A', "test");
+    assert_eq!(functions(&text), [("a", false), ("b", false), ("of_the_whole", true), ("order", false)]);
+}
+
+#[test]
+fn a_test_of_the_whole_is_named_by_its_file() {
+    let test = |file: &str, is_of_the_whole| Test { file: file.into(), name: "t".into(), is_of_the_whole };
+    assert_eq!(test("e2e/tests/set/service/own.rs", true).path().as_deref(), Some("set::service::own::t"));
+    assert_eq!(test("e2e/tests/nodes/mod.rs", true).path().as_deref(), Some("nodes::t"));
+    assert_eq!(test("e2e/tests/arrows/main.rs", false).path(), None);
+}

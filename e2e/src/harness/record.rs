@@ -1,0 +1,188 @@
+//! What is kept of a test that fails, in `target/e2e/<test>/`: its output, and the ends of the logs of the fleets that it used. Of a test that
+//! passes nothing is kept, unless `FREEPORT_KEEP` is set.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, VecDeque},
+    env, fmt,
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom, Write},
+    panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind},
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use crate::bring_up::is_kept;
+
+/// So much is kept of each log, from its end.
+const OF_A_LOG: u64 = 512 * 1024;
+/// So many lines of a test's output are repeated where the test is said to have failed.
+const LAST_LINES: usize = 12;
+/// So many characters of its failure are.
+const SHOWN: usize = 3000;
+
+thread_local! {
+    /// Of the test that this thread runs.
+    static CURRENT: RefCell<Option<Record>> = const { RefCell::new(None) };
+}
+
+/// What a test that runs has said so far.
+struct Record {
+    folder: PathBuf,
+    output: Option<File>,
+    shows_all: bool,
+    last: VecDeque<String>,
+    begun: Instant,
+    /// Directories of the fleets that it uses.
+    fleets: BTreeSet<PathBuf>,
+    failure: Option<String>,
+}
+
+/// Why a test failed.
+pub(super) struct Failure {
+    words: String,
+    last: Vec<String>,
+    /// The folder with its output and logs.
+    pub kept: PathBuf,
+}
+
+impl Failure {
+    /// Its first line.
+    pub(super) fn in_a_line(&self) -> String {
+        let line = self.words.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        line.chars().take(300).collect()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: String = self.words.chars().take(SHOWN).collect();
+        write!(text, "{}\n{shown}\nkept: {}", self.last.join("\n"), self.kept.display())
+    }
+}
+
+/// Runs a test; how many seconds it took without the wait for its turn, and why it failed.
+pub(super) fn run(path: &str, test: fn(), shows_all: bool) -> (f64, Option<Failure>) {
+    CURRENT.set(Some(Record::of(path, shows_all)));
+    let result = catch_unwind(AssertUnwindSafe(test));
+    let Some(record) = CURRENT.take() else { unreachable!("nobody else takes it") };
+    let seconds = record.begun.elapsed().as_secs_f64();
+    if result.is_ok() {
+        if !is_kept() {
+            let _gone = fs::remove_dir_all(&record.folder);
+        }
+        return (seconds, None);
+    }
+    let words = record.failure.unwrap_or_else(|| "a panic without words".to_owned());
+    (seconds, Some(Failure { words, last: record.last.into(), kept: record.folder }))
+}
+
+/// A line of the test that this thread runs; without one it goes to stderr.
+pub fn note(line: &str) {
+    let noted = CURRENT.with_borrow_mut(|current| current.as_mut().map(|record| record.note(line)));
+    if noted.is_none() {
+        drop(writeln!(io::stderr(), "{line}"));
+    }
+}
+
+/// The test has waited for its turn until now.
+pub fn turn_begins() {
+    with_current(|record| record.begun = Instant::now());
+}
+
+/// The test uses the fleet in this directory.
+pub fn uses_fleet(dir: &Path) {
+    with_current(|record| {
+        record.fleets.insert(dir.to_owned());
+    });
+}
+
+fn with_current(change: impl FnOnce(&mut Record)) {
+    CURRENT.with_borrow_mut(|current| current.as_mut().map(change));
+}
+
+/// From now on, what a test was when it first panicked is kept: what it does after that may end its fleets.
+pub(super) fn keep_what_fails() {
+    let others = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        let is_of_a_test =
+            CURRENT.with_borrow_mut(|current| current.as_mut().map(|record| record.fail(panic)));
+        if is_of_a_test.is_none() {
+            others(panic);
+        }
+    }));
+}
+
+impl Record {
+    fn of(path: &str, shows_all: bool) -> Self {
+        let folder = folder(path);
+        let _earlier = fs::remove_dir_all(&folder);
+        let output = fs::create_dir_all(&folder).and_then(|()| File::create(folder.join("output"))).ok();
+        let (begun, last) = (Instant::now(), VecDeque::new());
+        Self { folder, output, shows_all, last, begun, fleets: BTreeSet::new(), failure: None }
+    }
+
+    fn note(&mut self, line: &str) {
+        let line = format!("{:7.2} {line}", self.begun.elapsed().as_secs_f64());
+        if let Some(output) = &mut self.output {
+            drop(writeln!(output, "{line}"));
+        }
+        if self.shows_all {
+            drop(writeln!(io::stderr(), "{line}"));
+        }
+        self.last.push_back(line);
+        if self.last.len() > LAST_LINES {
+            self.last.pop_front();
+        }
+    }
+
+    fn fail(&mut self, panic: &PanicHookInfo<'_>) {
+        let text = panic.payload_as_str().unwrap_or("a panic without words");
+        let at = panic.location().map(|at| format!(" ({at})")).unwrap_or_default();
+        self.note(&format!("{text}{at}"));
+        if self.failure.is_none() {
+            self.failure = Some(format!("{text}{at}"));
+            self.keep_logs();
+        }
+    }
+
+    fn keep_logs(&self) {
+        for fleet in &self.fleets {
+            for log in logs(fleet) {
+                let name = log.strip_prefix(fleet).unwrap_or(&log).display().to_string().replace('/', ".");
+                drop(keep_end(&log, &self.folder.join(name)));
+            }
+        }
+    }
+}
+
+/// `target/e2e/<test>`, as this program is `target/<profile>/deps/<program>`.
+fn folder(path: &str) -> PathBuf {
+    let program = env::current_exe().unwrap_or_default();
+    program.ancestors().nth(3).unwrap_or(Path::new("target")).join("e2e").join(path.replace("::", "."))
+}
+
+/// The logs of a fleet: `*.log` in its directory, and two folders below.
+fn logs(fleet: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![(fleet.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "log") {
+                found.push(path);
+            } else if depth < 2 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push((path, depth + 1));
+            }
+        }
+    }
+    found
+}
+
+fn keep_end(log: &Path, copy: &Path) -> io::Result<()> {
+    let mut log = File::open(log)?;
+    let begin = log.metadata()?.len().saturating_sub(OF_A_LOG);
+    log.seek(SeekFrom::Start(begin))?;
+    io::copy(&mut log.take(OF_A_LOG), &mut File::create(copy)?)?;
+    Ok(())
+}
