@@ -68,7 +68,7 @@ pub fn main() -> ExitCode {
     let Args { mut known, more } = Args::parse();
     let filters =
         known.filter.take().into_iter().chain(more).map(|filter| filter.replace('/', "::")).collect();
-    let tests = chosen(filters, known.exact);
+    let tests = chosen(&filters, known.exact);
     if known.list {
         let _listed = libtest_mimic::run(&known, trials(&tests, &known, &Log::default()));
         return ExitCode::SUCCESS;
@@ -94,7 +94,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Tests of the program whose paths contain any of `filters`, or with `exact` are one of them; all if there are none.
-fn chosen(filters: Vec<String>, exact: bool) -> Vec<(String, &'static Test)> {
+fn chosen(filters: &[String], exact: bool) -> Vec<(String, &'static Test)> {
     let is_chosen = |path: &str| {
         let matches = |filter: &String| if exact { path == filter } else { path.contains(filter.as_str()) };
         filters.is_empty() || filters.iter().any(matches)
