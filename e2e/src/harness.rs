@@ -66,7 +66,7 @@ struct Args {
 /// Runs the tests of this program.
 pub fn main() -> ExitCode {
     let Args { mut known, more } = Args::parse();
-    let filters =
+    let filters: Vec<_> =
         known.filter.take().into_iter().chain(more).map(|filter| filter.replace('/', "::")).collect();
     let tests = chosen(&filters, known.exact);
     if known.list {
