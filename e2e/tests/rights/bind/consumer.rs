@@ -55,7 +55,7 @@ impl<'a> Two<'a> {
         Self { world, near, far, us, them }
     }
 
-    /// It has Namespace `team`, and an object `foo` of each API.
+    /// It has Namespace `team`, and an object `one` of each API.
     async fn consumer(world: &World, identity: &str, apis: [&Offered; 2]) -> Consumer {
         let mut cns = String::new();
         for api in apis {
@@ -74,8 +74,8 @@ impl<'a> Two<'a> {
             if status.namespace.as_ref() == Some(&space) { Ok(()) } else { Err(format!("{status:?}")) }
         })
         .await;
-        passes(&us.client, &space, &apis[0].api_resource(), Do::Create(us.object("foo"))).await;
-        let far = format!("{}-foo", us.cns);
+        passes(&us.client, &space, &apis[0].api_resource(), Do::Create(us.object("one"))).await;
+        let far = format!("{}-one", us.cns);
         passes(&us.client, EVERYWHERE, &apis[1].api_resource(), Do::Create(us.object(&far))).await;
         us
     }
@@ -97,18 +97,18 @@ impl<'a> Two<'a> {
 
 /// Of another consumer: its Namespace and its cluster namespace. It has no rights there at all.
 async fn theirs(two: &Two<'_>) {
-    let (near, of_us) = (two.near.api_resource(), two.us.object("bar"));
-    let foo = || "foo".to_owned();
+    let (near, of_us) = (two.near.api_resource(), two.us.object("other"));
+    let one = || "one".to_owned();
     two.refused(
         &format!("{}-team", two.them.cns),
         &[
-            attempt("read an object", &near, Do::Get(foo()), ""),
+            attempt("read an object", &near, Do::Get(one()), ""),
             attempt("list objects", &near, Do::List, ""),
             attempt("create an object", &near, Do::Create(of_us), ""),
-            attempt("create one in their name", &near, Do::Create(two.them.object("bar")), ""),
-            attempt("patch an object", &near, Do::Patch(foo(), note()), ""),
-            attempt("its status", &near, Do::PatchStatus(foo(), json!({"status": {"phase": "x"}})), ""),
-            attempt("delete an object", &near, Do::Delete(foo()), ""),
+            attempt("create one in their name", &near, Do::Create(two.them.object("other")), ""),
+            attempt("patch an object", &near, Do::Patch(one(), note()), ""),
+            attempt("its status", &near, Do::PatchStatus(one(), json!({"status": {"phase": "x"}})), ""),
+            attempt("delete an object", &near, Do::Delete(one()), ""),
             attempt("delete all", &near, Do::DeleteAll(String::new()), ""),
             attempt("give rights", &bindings(), Do::Create(json!({"metadata": {"name": "x"}})), ""),
         ],
@@ -200,22 +200,22 @@ async fn leaders(two: &Two<'_>) {
 async fn needed(two: &Two<'_>) {
     let (us, cns) = (&two.us.client, two.us.cns.as_str());
     let (near, far) = (two.near.api_resource(), two.far.api_resource());
-    let (foo, bar) = (format!("{cns}-foo"), format!("{cns}-bar"));
+    let (one, other) = (format!("{cns}-one"), format!("{cns}-other"));
     let space = format!("{cns}-team");
     let ask = json!({"metadata": {"name": "more"}, "spec": {"resources": [{"group": "more.example.com", "resource": "things"}]}});
     let owner = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceExport", "name": two.near.plural, "uid": "u", "controller": true});
     let owned = json!({"metadata": {"name": "owned", "ownerReferences": [owner]}, "spec": {}, "status": {}});
     let connected = json!({"status": {"conditions": [{"type": "Connected", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
     for (namespace, kind, todo) in [
-        (space.as_str(), &near, Do::Patch("foo".into(), note())),
-        (&space, &near, Do::Create(two.us.object("bar"))),
+        (space.as_str(), &near, Do::Patch("one".into(), note())),
+        (&space, &near, Do::Create(two.us.object("other"))),
         (&space, &near, Do::List),
-        (&space, &near, Do::Delete("bar".into())),
-        (&space, &near, Do::Delete("foo".into())),
-        (EVERYWHERE, &far, Do::Create(two.us.object(&bar))),
-        (EVERYWHERE, &far, Do::Replace(foo.clone(), note())),
-        (EVERYWHERE, &far, Do::Delete(foo)),
-        (EVERYWHERE, &far, Do::Delete(bar)),
+        (&space, &near, Do::Delete("other".into())),
+        (&space, &near, Do::Delete("one".into())),
+        (EVERYWHERE, &far, Do::Create(two.us.object(&other))),
+        (EVERYWHERE, &far, Do::Replace(one.clone(), note())),
+        (EVERYWHERE, &far, Do::Delete(one)),
+        (EVERYWHERE, &far, Do::Delete(other)),
         (EVERYWHERE, &namespaces(), Do::Get(cns.to_owned())),
         (cns, &secrets(), Do::Get("kubeconfig".into())),
         (cns, &kind::<BoundSchema>(), Do::List),

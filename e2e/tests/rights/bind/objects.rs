@@ -102,19 +102,19 @@ fn what_is_anothers_stays_anothers_whatever_rights_say() {
         let two = Two::begin(world, "shareds").await;
         let (kind, first, second) = (two.offered.api_resource(), &two.first, &two.second);
         let status = json!({"status": {"phase": "x"}});
-        two.done(&first.client, Do::Create(first.object("foo"))).await;
-        two.done(&second.client, Do::Create(second.object("bar"))).await;
-        two.done(&second.client, Do::PatchStatus("bar".into(), status.clone())).await;
+        two.done(&first.client, Do::Create(first.object("one"))).await;
+        two.done(&second.client, Do::Create(second.object("other"))).await;
+        two.done(&second.client, Do::PatchStatus("other".into(), status.clone())).await;
         two.done(two.admin(), Do::Create(json!({"metadata": {"name": "theirs"}}))).await;
         let (another, nobodys) = ("it is of another consumer, first-shareds", "no consumer made it");
         let says = "must have the annotation";
-        let (foo, theirs) = (|| "foo".to_owned(), || "theirs".to_owned());
+        let (one, theirs) = (|| "one".to_owned(), || "theirs".to_owned());
         let attempts = [
-            attempt("patch another's", &kind, Do::Patch(foo(), note()), another),
-            attempt("take another's", &kind, Do::Patch(foo(), marked(second)), another),
-            attempt("replace another's", &kind, Do::Replace(foo(), note()), another),
-            attempt("another's status", &kind, Do::PatchStatus(foo(), status.clone()), another),
-            attempt("delete another's", &kind, Do::Delete(foo()), another),
+            attempt("patch another's", &kind, Do::Patch(one(), note()), another),
+            attempt("take another's", &kind, Do::Patch(one(), marked(second)), another),
+            attempt("replace another's", &kind, Do::Replace(one(), note()), another),
+            attempt("another's status", &kind, Do::PatchStatus(one(), status.clone()), another),
+            attempt("delete another's", &kind, Do::Delete(one()), another),
             attempt("in another's name", &kind, Do::Create(first.object("new")), says),
             attempt("patch nobody's", &kind, Do::Patch(theirs(), note()), nobodys),
             attempt("take nobody's", &kind, Do::Patch(theirs(), marked(second)), nobodys),
@@ -133,7 +133,7 @@ fn what_is_anothers_stays_anothers_whatever_rights_say() {
         two.done(&second.client, Do::Patch(theirs(), marked(second))).await;
         let late = [attempt("adopt it again", &kind, Do::Patch(theirs(), marked(first)), "second-shareds")];
         two.refused(first, &late).await;
-        for name in ["bar", "theirs"] {
+        for name in ["other", "theirs"] {
             two.done(&second.client, Do::Delete(name.into())).await;
         }
         two.end().await;
@@ -147,27 +147,27 @@ fn a_lost_annotation_is_put_back_by_whose_place_it_is() {
         let two = Two::begin(world, "losts").await;
         let (kind, first, second) = (two.offered.api_resource(), &two.first, &two.second);
         let lost = json!({"metadata": {"annotations": {"kube-bind.io/cluster-namespace": null}}});
-        for (consumer, name) in [(first, "foo"), (second, "bar")] {
+        for (consumer, name) in [(first, "one"), (second, "other")] {
             consumer.apply(&two.space, &kind, name).await;
             two.done(two.admin(), Do::Patch(name.into(), lost.clone())).await;
         }
         let take = |name: &str, by: &Consumer| Do::Patch(name.to_owned(), marked(by));
         let says = "no consumer made it";
         let attempts = [
-            attempt("take another's", &kind, take("foo", second), says),
-            attempt("what may be anybody's", &kind, take("bar", second), says),
+            attempt("take another's", &kind, take("one", second), says),
+            attempt("what may be anybody's", &kind, take("other", second), says),
         ];
         two.refused(second, &attempts).await;
-        two.done(&first.client, take("foo", first)).await;
-        two.done(two.admin(), Do::Patch("foo".into(), json!({"metadata": {"annotations": null}}))).await;
-        two.done(&first.client, take("foo", first)).await;
+        two.done(&first.client, take("one", first)).await;
+        two.done(two.admin(), Do::Patch("one".into(), json!({"metadata": {"annotations": null}}))).await;
+        two.done(&first.client, take("one", first)).await;
 
         // Others have objects there as well: whose it was nobody knows any more.
         let shared = json!({"metadata": {"annotations": {"multicluster.freeport.dev/shared": "true"}}});
         Do::Patch(two.space.clone(), shared).by(two.admin(), EVERYWHERE, &namespaces()).await.unwrap();
-        eventually("foo is nobody's", || async {
-            two.done(two.admin(), Do::Patch("foo".into(), lost.clone())).await;
-            match take("foo", first).by(&first.client, &two.space, &kind).await {
+        eventually("one is nobody's", || async {
+            two.done(two.admin(), Do::Patch("one".into(), lost.clone())).await;
+            match take("one", first).by(&first.client, &two.space, &kind).await {
                 Err(refusal) if refusal.is_by_policy(says) => Ok(()),
                 other => Err(format!("{other:?}")),
             }
