@@ -30,7 +30,7 @@ async fn up(name: &str, clusters: &[&str], nodes: bool) -> Result<(Fleet, Vec<Cl
         dir: env::temp_dir().join(format!("freeport-{name}-{}", std::process::id())),
         clusters: clusters?,
         nodes,
-        lifetime: Lifetime::Attached { remove: !is_kept() },
+        lifetime: Lifetime::Attached { remove: !record::is_kept() },
     };
     // The first time this builds for ten minutes.
     record::uses_fleet(&options.dir);
@@ -49,9 +49,4 @@ pub async fn administrators(fleet: &Fleet) -> Result<Vec<Cluster>, Error> {
         administrators.push(Cluster { name: cluster.name().to_owned(), client: cluster.client().await? });
     }
     Ok(administrators)
-}
-
-/// Whether the files of fleets stay, for somebody to look at.
-pub fn is_kept() -> bool {
-    env::var_os("FREEPORT_KEEP").is_some()
 }

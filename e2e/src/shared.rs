@@ -18,10 +18,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{
-    bring_up::is_kept,
-    harness::{budget, record},
-};
+use crate::harness::{budget, record};
 
 /// All tests of a program run on it, since the clients' connections live on it.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -92,7 +89,7 @@ impl<T: Fixture> Shared<T> {
         RUNTIME.block_on(async {
             let mut made = self.made.lock().await;
             if self.users.fetch_sub(1, Ordering::SeqCst) == 1
-                && !is_kept()
+                && !record::is_kept()
                 && let Some(Ok(made)) = made.take()
             {
                 made.end().await;

@@ -13,8 +13,9 @@ use k8s_openapi::api::core::v1::Secret;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
-    bring_up::{bring_up, is_kept},
+    bring_up::bring_up,
     cluster::Cluster,
+    harness::record,
     say::note,
     shared::Fixture,
     waiting::{NAMESPACE_GONE, eventually, within},
@@ -193,7 +194,7 @@ impl World {
     pub async fn discard(&self) {
         // Others come, whatever becomes of this one.
         let _room = self.room.lock().unwrap().take();
-        if !is_kept() {
+        if !record::is_kept() {
             Fleet::down(self.fleet.dir(), |_| {}).await.unwrap();
         }
     }

@@ -12,8 +12,6 @@ use std::{
     time::Instant,
 };
 
-use crate::bring_up::is_kept;
-
 /// So much is kept of each log, from its end.
 const OF_A_LOG: u64 = 512 * 1024;
 /// So many lines of a test's output are repeated where the test is said to have failed.
@@ -75,6 +73,11 @@ pub(super) fn run(path: &str, test: fn(), shows_all: bool) -> (f64, Option<Failu
     }
     let words = record.failure.unwrap_or_else(|| "a panic without words".to_owned());
     (seconds, Some(Failure { words, last: record.last.into(), kept: record.folder }))
+}
+
+/// Whether the files of fleets stay, for somebody to look at.
+pub fn is_kept() -> bool {
+    env::var_os("FREEPORT_KEEP").is_some()
 }
 
 /// A line of the test that this thread runs; without one it goes to stderr.
