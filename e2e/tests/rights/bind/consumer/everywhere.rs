@@ -11,7 +11,7 @@ use crate::rights::{
 /// Of another consumer, and its own in another one's place.
 pub(super) async fn anothers(two: &Two<'_>) {
     let far = two.far.api_resource();
-    let (ours, theirs) = (format!("{}-foo", two.us.cns), format!("{}-foo", two.them.cns));
+    let (ours, theirs) = (format!("{}-one", two.us.cns), format!("{}-one", two.them.cns));
     let new = format!("{}-new", two.us.cns);
     let annotated = |mark| json!({"metadata": {"annotations": mark}});
     let gone = json!({"kube-bind.io/cluster-namespace": null});
