@@ -2,13 +2,16 @@
 //!
 //! One that is not told its Namespace holds `kube-system/kube-bind` instead: who renews that one is waited for as well.
 //!
-//! Watches nothing; reads and writes the Lease every two seconds. Who holds it is gone when it was not renewed for as long as it says, by our
-//! own clock. A holder that cannot renew it stops before others may take it, whatever its requests do meanwhile; one that ends lets others
+//! Watches nothing; reads and writes the Lease every two seconds, more often where it counts for less ([`Times`]). Who holds it is gone when it
+//! was not renewed for as long as it says, by our own clock. A holder that cannot renew it stops before others may take it, whatever its requests do meanwhile; one that ends lets others
 //! have it when its last write is done.
 
 use std::time::Duration;
 
-use api::{label::MEMBER, lease::LeaseView};
+use api::{
+    label::MEMBER,
+    lease::{LeaseView, Pace},
+};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -23,17 +26,33 @@ use kube::{Api, ResourceExt, core::ObjectMeta};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::local::NAMESPACE;
+use super::{LAST_WRITES, local::NAMESPACE};
 
 const NAME: &str = "kube-bind";
 /// Where Go's konnector has it without `POD_NAMESPACE`.
 const ELSEWHERE: &str = "kube-system";
 /// How long it counts, as Go's konnector has it.
 const LASTS: Duration = Duration::from_secs(15);
-/// How often it is renewed.
-const EVERY: Duration = Duration::from_secs(2);
-/// A holder that did not renew it for so long stops.
-const GIVE_UP: Duration = Duration::from_secs(10);
+
+/// How the Lease is kept.
+#[derive(Clone, Copy)]
+struct Times {
+    /// How long it counts without a renewal.
+    lasts: Duration,
+    /// How often it is renewed.
+    every: Duration,
+    /// A holder that did not renew it for so long stops. Its last writes end before another one may have the Lease.
+    give_up: Duration,
+}
+
+impl Times {
+    /// As Go's konnector has them, or shorter where the other Leases of this daemon count for less.
+    fn of(pace: Pace) -> Self {
+        let lasts = pace.stale().min(LASTS);
+        let every = lasts * 2 / 15;
+        Self { lasts, every, give_up: lasts.saturating_sub(LAST_WRITES + every * 3 / 2) }
+    }
+}
 
 /// What was last seen of both Leases.
 #[derive(Default)]
@@ -60,6 +79,7 @@ pub(super) struct Claim {
     elsewhere: Api<LeaseView>,
     writer: Writer,
     us: String,
+    times: Times,
     seen: Both,
     /// When the konnector before us renewed it last.
     signed: Option<Timestamp>,
@@ -72,6 +92,7 @@ impl Claim {
             elsewhere: Api::namespaced(env.client.clone(), ELSEWHERE),
             writer: Writer::new(env.client.clone(), MEMBER, "local", env.metrics.clone()),
             us: env.holder.to_string(),
+            times: Times::of(env.pace),
             seen: Both::default(),
             signed: None,
         }
@@ -86,7 +107,7 @@ impl Claim {
     pub(super) async fn acquire(&mut self) {
         let mut is_said = false;
         loop {
-            let renewed = tokio::time::timeout(GIVE_UP, self.renew()).await;
+            let renewed = tokio::time::timeout(self.times.give_up, self.renew()).await;
             match renewed.unwrap_or(Err(Error::Stale)) {
                 Ok(true) => return,
                 Ok(false) if !is_said => {
@@ -98,19 +119,19 @@ impl Claim {
                 Ok(false) | Err(Error::Stale) => {}
                 Err(error) => tracing::warn!(%error, "Lease {NAMESPACE}/{NAME} cannot be had, trying again"),
             }
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(self.times.every).await;
         }
     }
 
     /// Renews it; returns when it is not ours any more, or may soon be somebody else's.
     pub(super) async fn keep(&mut self) {
-        let mut until = Instant::now() + GIVE_UP;
+        let mut until = Instant::now() + self.times.give_up;
         loop {
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(self.times.every).await;
             // Counts from the question on: nobody knows when the API server carried it out.
             let asked = Instant::now();
             match tokio::time::timeout_at(until, self.renew()).await {
-                Ok(Ok(true)) => (until, self.signed) = (asked + GIVE_UP, Some(Timestamp::now())),
+                Ok(Ok(true)) => (until, self.signed) = (asked + self.times.give_up, Some(Timestamp::now())),
                 Ok(Ok(false)) | Err(_) => return,
                 Ok(Err(error)) => tracing::warn!(%error, "Lease {NAMESPACE}/{NAME} was not renewed"),
             }
@@ -129,8 +150,8 @@ impl Claim {
             let patch = json!({"metadata": {"resourceVersion": lease.resource_version()}, "spec": spec});
             self.writer.merge(&lease, None, patch).await.map(drop)
         };
-        if let Ok(Err::<(), Error>(error)) = tokio::time::timeout(GIVE_UP, released).await {
-            tracing::debug!(%error, "Lease {NAMESPACE}/{NAME} was not released: it counts for {LASTS:?} more");
+        if let Ok(Err::<(), Error>(error)) = tokio::time::timeout(self.times.give_up, released).await {
+            tracing::debug!(%error, "Lease {NAMESPACE}/{NAME} was not released: it counts for {:?} more", self.times.lasts);
         }
     }
 
@@ -149,7 +170,7 @@ impl Claim {
             (Turn::Wait, _) => Ok(false),
             (Turn::Take, Some(lease)) => {
                 let is_new = lease.holder() != Some(self.us.as_str());
-                let mut spec = json!({"holderIdentity": self.us, "leaseDurationSeconds": LASTS.as_secs(), "renewTime": MicroTime(now)});
+                let mut spec = json!({"holderIdentity": self.us, "leaseDurationSeconds": self.times.lasts.as_secs(), "renewTime": MicroTime(now)});
                 if is_new {
                     // Before it is written: the answer may get lost.
                     self.signed = lease.renew_time().max(before);
@@ -168,7 +189,7 @@ impl Claim {
                 };
                 let spec = LeaseSpec {
                     holder_identity: Some(self.us.clone()),
-                    lease_duration_seconds: i32::try_from(LASTS.as_secs()).ok(),
+                    lease_duration_seconds: i32::try_from(self.times.lasts.as_secs()).ok(),
                     acquire_time: Some(MicroTime(now)),
                     renew_time: Some(MicroTime(now)),
                     ..LeaseSpec::default()
@@ -227,7 +248,8 @@ mod tests {
         let writer = Writer::new(client.clone(), MEMBER, "local", kit::metrics::Metrics::new().unwrap());
         let elsewhere = Api::namespaced(client.clone(), ELSEWHERE);
         let leases = Api::namespaced(client, NAMESPACE);
-        Claim { leases, elsewhere, writer, us: "us".into(), seen: Both::default(), signed: None }
+        let times = Times::of(Pace::default());
+        Claim { leases, elsewhere, writer, us: "us".into(), times, seen: Both::default(), signed: None }
     }
 
     #[tokio::test(start_paused = true)]
@@ -237,7 +259,16 @@ mod tests {
         let kept = tokio::time::timeout(Duration::from_secs(60), claim.keep()).await;
         assert!(kept.is_ok(), "it waits for an answer while others may take the Lease");
         assert!(claim.signed().is_some());
-        let writes_until = GIVE_UP + crate::bind::LAST_WRITES;
-        assert!(writes_until + EVERY <= LASTS, "{writes_until:?}");
+    }
+
+    #[test]
+    fn a_holder_has_written_its_last_before_another_one_may_have_the_lease() {
+        for seconds in [6, 10, 15, 30, 3600] {
+            let Times { lasts, every, give_up } = Times::of(Pace::lasting(seconds));
+            assert!(give_up + LAST_WRITES + every <= lasts, "{seconds}: {give_up:?}");
+            assert!(give_up >= 2 * every, "{seconds}: one renewal may fail");
+        }
+        let Times { lasts, every, give_up } = Times::of(Pace::default());
+        assert_eq!([lasts, every, give_up].map(|time| time.as_secs()), [15, 2, 10]);
     }
 }
