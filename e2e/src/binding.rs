@@ -20,7 +20,7 @@ use kube::{
 use serde_json::{Value, json};
 
 /// The fixture.
-pub static BINDING: Shared<World> = Shared::new(|| Box::pin(up("e2e-bind")));
+pub static BINDING: Shared<World> = Shared::new("bind", 3, || Box::pin(up("e2e-bind")));
 
 /// A program of kube-bind's, if there is one in the folder that KUBE_BIND_BIN names. What it does is played otherwise.
 pub fn kube_bind(program: &str) -> Option<PathBuf> {

@@ -18,8 +18,9 @@ pub const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
 const FAMILIES: [&str; 3] = ["leader=dual", "east=dual", "west=ipv4"];
 
 /// The ClusterSet of all tests that get along with each other.
-static SHARED: Shared<World> =
-    Shared::new(|| Box::pin(async { with_set(World::at_once("e2e-shared", &FAMILIES).await).await }));
+static SHARED: Shared<World> = Shared::new("shared", FAMILIES.len(), || {
+    Box::pin(async { with_set(World::bring_up("e2e-shared", &FAMILIES).await).await })
+});
 /// One of a few for each test that needs one for itself.
 static POOL: Pool = Pool::new(
     "e2e",

@@ -27,6 +27,8 @@ use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
 pub use inventory;
 
+pub use self::report::folder;
+
 use self::report::Ran;
 
 /// So many tests that fail run once more. With more unsteady ones the run has failed whatever they do.
@@ -79,17 +81,22 @@ pub fn main() -> ExitCode {
     // A thread that waits for its turn costs nothing.
     known.test_threads = known.test_threads.or(Some(tests.len().max(2)));
     let mut conclusion = libtest_mimic::run(&known, trials(&tests, &known, &log));
-    let (ran, mut again) = (log.take(), Vec::new());
-    let failed: Vec<_> =
-        ran.iter().filter(|ran| ran.failure.is_some()).map(|ran| ran.path.as_str()).collect();
+    let (mut ran, mut again) = (log.take(), Vec::new());
+    record::keep("turns", &report::turns(&ran));
+    let mut failed: Vec<_> = ran.iter_mut().filter(|ran| ran.failure.is_some()).collect();
     if (1..=AGAIN).contains(&failed.len()) && !budget::is_over() {
+        failed.iter_mut().for_each(|ran| ran.set_aside());
+        let failed: Vec<_> = failed.iter().map(|ran| ran.path.as_str()).collect();
         println!("== once more, alone: {}", failed.join(", "));
-        let tests: Vec<_> =
-            tests.iter().filter(|(path, _)| failed.contains(&path.as_str())).cloned().collect();
+        let mut tests = tests;
+        tests.retain(|(path, _)| failed.contains(&path.as_str()));
         conclusion = one_after_the_other(trials(&tests, &known, &log));
         again = log.take();
     }
     report::print(&ran, &again);
+    if ran.is_empty() && conclusion.num_ignored > 0 {
+        println!("none of these tests is in the gate: --include-ignored runs them");
+    }
     conclusion.exit_code()
 }
 
@@ -122,9 +129,9 @@ fn one_after_the_other(trials: Vec<Trial>) -> Conclusion {
 }
 
 fn attempt(path: String, run: fn(), shows_all: bool, log: &Log) -> Result<(), Failed> {
-    let (seconds, failure) = record::run(&path, run, shows_all);
+    let (turn, failure) = record::run(&path, run, shows_all);
     let failed = failure.as_ref().map(Failed::from);
-    log.add(Ran { path, seconds, failure });
+    log.add(Ran { path, turn, failure });
     failed.map_or(Ok(()), Err)
 }
 

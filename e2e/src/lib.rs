@@ -34,9 +34,11 @@
 //! | [`pool`] | worlds that tests have for themselves, one after the other |
 //! | [`shell`](mod@shell) | commands as users type them |
 //! | [`say`](mod@say) | lines that are shown of tests that pass, too |
+//! | [`schedule`] | which test starts next |
 //! | [`seen`] | what a user sees of an import or an export |
 //! | [`tunnel`] | a proxy that makes tunnels to an API server |
 //! | [`trap`] | at which of its writes a daemon is killed |
+//! | [`turn`](mod@turn) | where tests wait for that |
 //! | [`victim`] | a daemon that is killed at its writes |
 //! | [`waiting`] | waits for conditions |
 //! | [`watched`] | the events of a watch, for what must never happen |
@@ -88,11 +90,13 @@ pub mod proxy;
 pub mod record;
 pub mod restore;
 pub mod say;
+pub mod schedule;
 pub mod seen;
 pub mod shared;
 pub mod shell;
 pub mod trap;
 pub mod tunnel;
+pub mod turn;
 pub mod victim;
 pub mod waiting;
 pub mod watched;

@@ -3,42 +3,35 @@
 use std::{
     panic::{AssertUnwindSafe, resume_unwind},
     sync::{
-        Mutex,
+        Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
-use futures::{
-    FutureExt,
-    future::{LocalBoxFuture, join_all},
-};
-use tokio::sync::{Notify, Semaphore};
+use futures::{FutureExt, future::LocalBoxFuture};
 
 use crate::{
     harness::record,
-    shared::{RUNTIME, in_turn},
-    world::{World, room},
+    schedule::{How, Place},
+    shared::{RUNTIME, in_time},
+    turn,
+    world::World,
 };
 
-/// Tests that have a world for themselves run three at a time, since they wait more than they work.
-const AT_ONCE: usize = 3;
+/// So many of a kind at once.
+const COPIES: usize = 2;
 
-/// Worlds of one kind: as many as tests have one at the same time. Their processes end with the last test that waits for one.
+/// Worlds of one kind: as many as tests have one at the same time. The processes of one end when no test waits for one any more.
 pub struct Pool {
-    name: &'static str,
+    place: Place,
     clusters: &'static [&'static str],
     /// Makes the clusters of one the ClusterSet that tests find.
     set_up: fn(World) -> LocalBoxFuture<'static, World>,
     /// Makes one what it was before the test that had it.
     make_whole: fn(&'static World) -> LocalBoxFuture<'static, ()>,
-    turns: Semaphore,
     /// Those that nobody has now, all as they were made.
     free: Mutex<Vec<&'static World>>,
-    /// One was given back.
-    freed: Notify,
     made: AtomicUsize,
-    /// Tests that wait for one or have one.
-    users: AtomicUsize,
 }
 
 impl Pool {
@@ -48,28 +41,22 @@ impl Pool {
         set_up: fn(World) -> LocalBoxFuture<'static, World>,
         make_whole: fn(&'static World) -> LocalBoxFuture<'static, ()>,
     ) -> Self {
-        Self {
-            name,
-            clusters,
-            set_up,
-            make_whole,
-            turns: Semaphore::const_new(AT_ONCE),
-            free: Mutex::new(Vec::new()),
-            freed: Notify::const_new(),
-            made: AtomicUsize::new(0),
-            users: AtomicUsize::new(0),
-        }
+        let place = Place { name, planes: clusters.len(), copies: COPIES };
+        Self { place, clusters, set_up, make_whole, free: Mutex::new(Vec::new()), made: AtomicUsize::new(0) }
     }
 
     /// Runs a test that has a world for itself and leaves it as it was, except for daemons, which are started again. Nobody gets the
     /// world of a test that failed.
     pub fn alone<F: Future<Output = ()>>(&self, test: impl FnOnce(&'static World) -> F) {
-        self.users.fetch_add(1, Ordering::SeqCst);
         RUNTIME.block_on(async {
+            let turn = turn::turn(self.place, How::Alone).await;
             let result = AssertUnwindSafe(self.has_one(test)).catch_unwind().await;
-            if self.users.fetch_sub(1, Ordering::SeqCst) == 1 {
-                let free = std::mem::take(&mut *self.free.lock().unwrap());
-                join_all(free.into_iter().map(World::discard)).await;
+            drop(turn);
+            while turn::spare(self.place) {
+                if let Some(world) = self.take() {
+                    world.discard().await;
+                }
+                turn::ended(self.place);
             }
             if let Err(failure) = result {
                 resume_unwind(failure);
@@ -78,35 +65,38 @@ impl Pool {
     }
 
     async fn has_one<F: Future<Output = ()>>(&self, test: impl FnOnce(&'static World) -> F) {
-        let _turn = self.turns.acquire().await.unwrap();
-        let world = self.one().await;
+        let world = match self.take() {
+            Some(world) => world,
+            None => self.another().await,
+        };
         record::uses_fleet(world.fleet.dir());
         let whole = async {
-            in_turn(test(world)).await;
+            in_time(test(world)).await;
             (self.make_whole)(world).await;
         };
         if let Err(failure) = AssertUnwindSafe(whole).catch_unwind().await {
+            turn::lost(self.place);
             world.discard().await;
+            turn::ended(self.place);
             resume_unwind(failure);
         }
-        self.free.lock().unwrap().push(world);
-        self.freed.notify_one();
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(world);
     }
 
-    /// One that is free, or a new one, whichever is there first: who waited for room alone might wait for the room of a free one.
-    async fn one(&self) -> &'static World {
-        let room = loop {
-            let free = self.free.lock().unwrap().pop();
-            if let Some(world) = free {
-                return world;
+    fn take(&self) -> Option<&'static World> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    async fn another(&self) -> &'static World {
+        let name = format!("{}-{}", self.place.name, self.made.fetch_add(1, Ordering::Relaxed));
+        let made = async { (self.set_up)(World::bring_up(&name, self.clusters).await).await };
+        match AssertUnwindSafe(made).catch_unwind().await {
+            Ok(world) => Box::leak(Box::new(world)),
+            Err(failure) => {
+                turn::lost(self.place);
+                turn::ended(self.place);
+                resume_unwind(failure)
             }
-            tokio::select! {
-                room = room(self.clusters.len()) => break room,
-                () = self.freed.notified() => {}
-            }
-        };
-        let name = format!("{}-{}", self.name, self.made.fetch_add(1, Ordering::Relaxed));
-        let world = World::bring_up_in(room, &name, self.clusters).await;
-        Box::leak(Box::new((self.set_up)(world).await))
+        }
     }
 }

@@ -12,19 +12,17 @@ use std::{
 };
 
 use futures::{FutureExt, future::LocalBoxFuture};
-use tokio::{
-    runtime::Runtime,
-    sync::{Mutex, RwLock, Semaphore},
-    time::timeout,
-};
+use tokio::{runtime::Runtime, sync::Mutex, time::timeout};
 
-use crate::harness::{budget, record};
+use crate::{
+    harness::record,
+    schedule::{How, Place},
+    turn,
+};
 
 /// All tests of a program run on it, since the clients' connections live on it.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
-/// How many tests use a thing side by side. The test runner starts all tests at once, and two cores serve no more.
-const AT_ONCE: usize = 4;
 /// More than any test takes, also beside others: one that hangs is to be named before CI is stopped.
 const LONGEST: Duration = Duration::from_secs(2400);
 
@@ -40,59 +38,53 @@ pub trait Fixture: Sync + 'static {
 /// Something that several tests use. What it is never goes, since tests hold it, but its processes end with the last test that
 /// waits for it: a control plane that nobody needs takes from two cores what others do.
 pub struct Shared<T: Fixture> {
+    place: Place,
     make: fn() -> LocalBoxFuture<'static, T>,
     /// Why it could not be made, if it could not: then each test fails at once and says it.
     made: Mutex<Option<Result<&'static T, String>>>,
     /// Tests that wait for it or have it.
     users: AtomicUsize,
-    /// Tests that get along hold it together, those that do not for themselves.
-    turn: RwLock<()>,
-    at_once: Semaphore,
 }
 
 impl<T: Fixture> Shared<T> {
-    pub const fn new(make: fn() -> LocalBoxFuture<'static, T>) -> Self {
-        Self {
-            make,
-            made: Mutex::const_new(None),
-            users: AtomicUsize::new(0),
-            turn: RwLock::const_new(()),
-            at_once: Semaphore::const_new(AT_ONCE),
-        }
+    /// With so many control planes, of which those with nodes count twice.
+    pub const fn new(name: &'static str, planes: usize, make: fn() -> LocalBoxFuture<'static, T>) -> Self {
+        let place = Place { name, planes, copies: 1 };
+        Self { place, make, made: Mutex::const_new(None), users: AtomicUsize::new(0) }
     }
 
     /// Runs a test beside others.
     pub fn beside<F: Future<Output = ()>>(&'static self, test: impl FnOnce(&'static T) -> F) {
-        self.used(async {
-            let _one = self.at_once.acquire().await.unwrap();
-            let _together = self.turn.read().await;
-            in_turn(test(self.get().await)).await;
-        });
+        self.used(How::Beside, test);
+    }
+
+    /// Runs a test beside others, but not beside another one that is run so.
+    pub fn one_by_one<F: Future<Output = ()>>(&'static self, test: impl FnOnce(&'static T) -> F) {
+        self.used(How::OneByOne, test);
     }
 
     /// Runs a test while no other one does.
     pub fn alone<F: Future<Output = ()>>(&'static self, test: impl FnOnce(&'static T) -> F) {
-        self.used(async {
-            let _nobody = self.turn.write().await;
-            in_turn(test(self.get().await)).await;
-        });
-    }
-
-    fn used(&'static self, test: impl Future<Output = ()>) {
-        self.held(|| RUNTIME.block_on(test));
+        self.used(How::Alone, test);
     }
 
     /// Runs `test`, and ends the thing afterwards if nobody else needs it.
-    pub fn held(&'static self, test: impl FnOnce()) {
+    fn used<F: Future<Output = ()>>(&'static self, how: How, test: impl FnOnce(&'static T) -> F) {
         self.users.fetch_add(1, Ordering::SeqCst);
-        let result = catch_unwind(AssertUnwindSafe(test));
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            RUNTIME.block_on(async {
+                let _turn = turn::turn(self.place, how).await;
+                in_time(test(self.get().await)).await;
+            });
+        }));
         RUNTIME.block_on(async {
             let mut made = self.made.lock().await;
-            if self.users.fetch_sub(1, Ordering::SeqCst) == 1
-                && !record::is_kept()
-                && let Some(Ok(made)) = made.take()
-            {
-                made.end().await;
+            if self.users.fetch_sub(1, Ordering::SeqCst) == 1 && !record::is_kept() {
+                turn::lost(self.place);
+                if let Some(Ok(made)) = made.take() {
+                    made.end().await;
+                }
+                turn::ended(self.place);
             }
         });
         if let Err(failure) = result {
@@ -101,7 +93,7 @@ impl<T: Fixture> Shared<T> {
     }
 
     /// The thing itself.
-    pub async fn get(&'static self) -> &'static T {
+    async fn get(&'static self) -> &'static T {
         let mut made = self.made.lock().await;
         if made.is_none() {
             let result = AssertUnwindSafe((self.make)()).catch_unwind().await;
@@ -118,10 +110,8 @@ impl<T: Fixture> Shared<T> {
     }
 }
 
-/// Runs a test whose turn it is.
-pub(crate) async fn in_turn(test: impl Future<Output = ()>) {
-    budget::ensure();
-    record::turn_begins();
+/// Runs a test, unless it hangs.
+pub(crate) async fn in_time(test: impl Future<Output = ()>) {
     assert!(timeout(LONGEST, test).await.is_ok(), "the test has not ended after {LONGEST:?}");
 }
 

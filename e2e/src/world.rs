@@ -1,6 +1,6 @@
 //! A fleet as tests use it: an administrator in each cluster, and the daemons that run beside it.
 
-use std::{path::Path, sync::Mutex};
+use std::path::Path;
 
 use api::lease::Pace;
 use cli::objects::member::secret_name;
@@ -10,7 +10,6 @@ use fleet::{
 };
 use futures::future::{join_all, try_join_all};
 use k8s_openapi::api::core::v1::Secret;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
     bring_up::bring_up,
@@ -34,19 +33,6 @@ pub fn no_probes() -> (String, String) {
     ("FREEPORT_PROBE".to_owned(), "off".to_owned())
 }
 
-/// Control planes of a test program that run at once, besides those that most tests share. Each takes from two cores what tests need,
-/// whether one uses it or not; fixtures come in the order in which tests ask for them.
-const PLANES: usize = 9;
-static ROOM: Semaphore = Semaphore::const_new(PLANES);
-
-/// A part of [`PLANES`].
-pub type Room = SemaphorePermit<'static>;
-
-/// Waits until there is room for so many.
-pub async fn room(planes: usize) -> Room {
-    ROOM.acquire_many(planes.try_into().unwrap()).await.unwrap()
-}
-
 /// A fleet, its administrators and its daemons.
 pub struct World {
     pub fleet: Fleet,
@@ -55,7 +41,6 @@ pub struct World {
     /// Environment in which they run: [`pace`] and [`no_probes`], unless something is measured.
     pub env: Vec<(String, String)>,
     clusters: Vec<Cluster>,
-    room: Mutex<Option<Room>>,
 }
 
 impl Fixture for World {
@@ -70,21 +55,11 @@ impl Fixture for World {
 
 impl World {
     pub fn new(fleet: Fleet, clusters: Vec<Cluster>) -> Self {
-        Self { fleet, daemons: Vec::new(), env: vec![pace(), no_probes()], clusters, room: Mutex::new(None) }
-    }
-
-    /// [`at_once`](Self::at_once), as soon as there is room.
-    pub async fn bring_up(name: &str, clusters: &[&str]) -> Self {
-        Self::bring_up_in(room(clusters.len()).await, name, clusters).await
-    }
-
-    /// [`at_once`](Self::at_once), in this room.
-    pub async fn bring_up_in(room: Room, name: &str, clusters: &[&str]) -> Self {
-        Self { room: Mutex::new(Some(room)), ..Self::at_once(name, clusters).await }
+        Self { fleet, daemons: Vec::new(), env: vec![pace(), no_probes()], clusters }
     }
 
     /// Clusters without nodes, named as [`bring_up`](fn@bring_up) takes them, with nothing but Kubernetes.
-    pub async fn at_once(name: &str, clusters: &[&str]) -> Self {
+    pub async fn bring_up(name: &str, clusters: &[&str]) -> Self {
         let (fleet, clusters) = bring_up(name, clusters).await.unwrap();
         Self::new(fleet, clusters)
     }
@@ -192,8 +167,6 @@ impl World {
 
     /// Ends the fleet, unless its files shall be kept.
     pub async fn discard(&self) {
-        // Others come, whatever becomes of this one.
-        let _room = self.room.lock().unwrap().take();
         if !record::is_kept() {
             Fleet::down(self.fleet.dir(), |_| {}).await.unwrap();
         }

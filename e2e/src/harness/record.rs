@@ -7,6 +7,7 @@ use std::{
     env, fmt,
     fs::{self, File},
     io::{self, Read, Seek, SeekFrom, Write},
+    ops::Range,
     panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind},
     path::{Path, PathBuf},
     time::Instant,
@@ -38,8 +39,9 @@ struct Record {
 
 /// Why a test failed.
 pub(super) struct Failure {
-    words: String,
-    last: Vec<String>,
+    pub words: String,
+    /// The last lines that it said.
+    pub last: Vec<String>,
     /// The folder with its output and logs.
     pub kept: PathBuf,
 }
@@ -59,20 +61,20 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs a test; how many seconds it took without the wait for its turn, and why it failed.
-pub(super) fn run(path: &str, test: fn(), shows_all: bool) -> (f64, Option<Failure>) {
+/// Runs a test; when its turn began and ended, and why it failed.
+pub(super) fn run(path: &str, test: fn(), shows_all: bool) -> (Range<Instant>, Option<Failure>) {
     CURRENT.set(Some(Record::of(path, shows_all)));
     let result = catch_unwind(AssertUnwindSafe(test));
     let Some(record) = CURRENT.take() else { unreachable!("nobody else takes it") };
-    let seconds = record.begun.elapsed().as_secs_f64();
+    let turn = record.begun..Instant::now();
     if result.is_ok() {
         if !is_kept() {
             let _gone = fs::remove_dir_all(&record.folder);
         }
-        return (seconds, None);
+        return (turn, None);
     }
     let words = record.failure.unwrap_or_else(|| "a panic without words".to_owned());
-    (seconds, Some(Failure { words, last: record.last.into(), kept: record.folder }))
+    (turn, Some(Failure { words, last: record.last.into(), kept: record.folder }))
 }
 
 /// Whether the files of fleets stay, for somebody to look at.
@@ -86,6 +88,21 @@ pub fn note(line: &str) {
     if noted.is_none() {
         drop(writeln!(io::stderr(), "{line}"));
     }
+}
+
+/// The test is to run once more: what was kept of it is in this folder from now on.
+pub(super) fn set_aside(path: &str) -> PathBuf {
+    let (kept, aside) = (folder(path), folder(&format!("{path}.first")));
+    let _earlier = fs::remove_dir_all(&aside);
+    drop(fs::rename(kept, &aside));
+    aside
+}
+
+/// Keeps a text about the whole run.
+pub(super) fn keep(name: &str, text: &str) {
+    let file = folder(name);
+    drop(file.parent().map(fs::create_dir_all));
+    drop(fs::write(file, text));
 }
 
 /// The test has waited for its turn until now.

@@ -26,7 +26,7 @@ pub(crate) const FIRST: &str = "first";
 /// Led by `leader`, which is no member; `west` is.
 pub(crate) const SECOND: &str = "second";
 
-pub(crate) static AREAS: Shared<Areas> = Shared::new(|| Box::pin(Areas::up()));
+pub(crate) static AREAS: Shared<Areas> = Shared::new("areas", 3, || Box::pin(Areas::up()));
 
 /// The Common Area of a set.
 pub(crate) fn area(set: &str) -> String {

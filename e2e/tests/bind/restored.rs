@@ -110,10 +110,11 @@ fn d8_what_a_restored_consumer_lacks_keeps_its_copies() {
         world.start(KONNECTOR).await;
         forgotten.stay(&uids).await;
         assert_eq!(forgotten.are_made().await, uids);
-        // Before that, an object may go without having been seen: then its copy stays.
         for offered in [&near, &far] {
             binding_says(world, "east", &offered.plural, "Synced", "True", "").await;
         }
+        // An object may go without having been seen: then its copy stays.
+        becomes("has been seen", &far.objects(east, None), "foo", |seen| !seen.finalizers().is_empty()).await;
         far.objects(east, None).delete("foo", &DeleteParams::default()).await.unwrap();
         let [_, (there, name)] = forgotten.copies();
         vanishes(&there, &name).await;

@@ -23,7 +23,8 @@ pub(crate) const SET: [&str; 3] = ["leader", "east", "west"];
 /// Without anything but Kubernetes, to begin with.
 pub(crate) const PAIR: [&str; 2] = ["hub", "spoke"];
 
-pub(crate) static CLUSTERS: Shared<Clusters> = Shared::new(|| Box::pin(Clusters::up()));
+pub(crate) static CLUSTERS: Shared<Clusters> =
+    Shared::new("cli", SET.len() + PAIR.len(), || Box::pin(Clusters::up()));
 
 /// The clusters, and the programs.
 pub(crate) struct Clusters {

@@ -1,15 +1,11 @@
 //! The ClusterSet of three clusters, set up by the commands, with its daemons under the fleet's care.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
 
 use api::cluster_set::ClusterSet;
 use e2e::{
     cluster::Cluster,
     seen::{imported, right},
-    shared::{Fixture, Shared},
     waiting::{VOUCHED, within},
     world::pace,
 };
@@ -21,6 +17,7 @@ use k8s_openapi::api::{
 };
 use kube::Api;
 use serde_json::json;
+use tokio::sync::Mutex;
 
 use crate::cli::{
     clusters::{CLUSTERS, Clusters, SET},
@@ -33,7 +30,8 @@ pub(crate) const SYSTEM: &str = "freeport-system";
 /// Namespace in which users of `east` had Services before it joined anything.
 pub(crate) const SHOP: &str = "shop";
 
-static MEMBER_SET: Shared<MemberSet> = Shared::new(|| Box::pin(MemberSet::up()));
+/// Of the clusters that are there.
+static MADE: Mutex<Option<&'static MemberSet>> = Mutex::const_new(None);
 
 /// The ClusterSet: led by `leader`, with member `west`. `east` joins in tests.
 pub(crate) struct MemberSet {
@@ -46,37 +44,35 @@ pub(crate) struct MemberSet {
 
 /// Runs a test that has the ClusterSet for itself: `leader` and `west` are members, with their daemons.
 pub(crate) fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static MemberSet) -> F) {
-    CLUSTERS.held(|| {
-        MEMBER_SET.alone(async |set| {
-            // A test that failed may have left anything.
-            let fleet = &set.clusters.world.fleet;
-            let hub = fleet.cluster("leader").unwrap();
-            let api_server = fleet.process(&hub.process_name(Component::ApiServer)).await.unwrap();
-            if !api_server.unwrap().is_running().await.unwrap() {
-                hub.start(Component::ApiServer).await.unwrap();
-            }
-            for cluster in ["leader", "west"] {
-                set.join(cluster).await;
-            }
-            // What goes with a Namespace of the test before this one is not well meanwhile.
-            set.clusters.world.quiet().await;
-            test(set).await;
-        })
+    CLUSTERS.one_by_one(async |clusters| {
+        let set = MemberSet::of(clusters).await;
+        // A test that failed may have left anything.
+        let fleet = &clusters.world.fleet;
+        let hub = fleet.cluster("leader").unwrap();
+        let api_server = fleet.process(&hub.process_name(Component::ApiServer)).await.unwrap();
+        if !api_server.unwrap().is_running().await.unwrap() {
+            hub.start(Component::ApiServer).await.unwrap();
+        }
+        for cluster in ["leader", "west"] {
+            set.join(cluster).await;
+        }
+        // What goes with a Namespace of the test before this one is not well meanwhile.
+        clusters.world.quiet().await;
+        test(set).await;
     });
 }
 
-/// Its daemons end with the clusters.
-impl Fixture for MemberSet {
-    fn dir(&self) -> &Path {
-        self.clusters.world.fleet.dir()
+impl MemberSet {
+    /// The one of these clusters. Its daemons end with them.
+    async fn of(clusters: &'static Clusters) -> &'static Self {
+        let mut made = MADE.lock().await;
+        match *made {
+            Some(set) if std::ptr::eq(set.clusters, clusters) => set,
+            _ => made.insert(Box::leak(Box::new(Self::up(clusters).await))),
+        }
     }
 
-    async fn end(&'static self) {}
-}
-
-impl MemberSet {
-    async fn up() -> Self {
-        let clusters = CLUSTERS.get().await;
+    async fn up(clusters: &'static Clusters) -> Self {
         users_were_here(clusters.cluster("east")).await;
         let before = Contents::at_rest(clusters, "east").await;
         let leader_program = program::path("leader", "freeport-leader").await.unwrap();

@@ -6,7 +6,7 @@ use e2e::{pod::nodes_are_possible, say::say};
 use fleet::{Fleet, Lifetime};
 
 use crate::nodes::{
-    TURN,
+    in_turn,
     pods::options,
     traces::{Places, Traces},
 };
@@ -16,7 +16,7 @@ async fn a_killed_keeper_takes_all_along() {
     if !nodes_are_possible() {
         return;
     }
-    let _turn = TURN.lock().await;
+    let _turn = in_turn().await;
     let before = Places::look();
     let options = options("end", &["east"], Lifetime::Attached { remove: true });
     let dir = options.dir.clone();

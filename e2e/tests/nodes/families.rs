@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::net::TcpStream;
 
 use crate::nodes::{
-    TURN,
+    in_turn,
     pods::options,
     traces::{Places, Traces},
 };
@@ -25,7 +25,7 @@ async fn pods_have_the_families_of_their_cluster() {
     if !nodes_are_possible_for(&CLUSTERS) {
         return;
     }
-    let _turn = TURN.lock().await;
+    let _turn = in_turn().await;
     let before = Places::look();
     let options = options("families", &CLUSTERS, Lifetime::Attached { remove: true });
     let dir = options.dir.clone();

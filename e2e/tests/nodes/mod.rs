@@ -1,11 +1,18 @@
 //! Fleets with nodes: Pods run and reach each other, and nothing of it stays on this machine. Each test has a fleet of its own.
 
-use tokio::sync::Mutex;
+use e2e::{
+    schedule::Place,
+    turn::{Turn, turn_for_own},
+};
 
 mod end;
 mod families;
 mod pods;
 mod traces;
 
-/// One test at a time: a node takes 650 MB.
-static TURN: Mutex<()> = Mutex::const_new(());
+const PLACE: Place = Place { name: "nodes", planes: 4, copies: 1 };
+
+/// One test at a time, since each looks for what the others leave.
+async fn in_turn() -> Turn {
+    turn_for_own(PLACE).await
+}

@@ -16,7 +16,7 @@ use kube::api::LogParams;
 use serde_json::json;
 
 use crate::nodes::{
-    TURN,
+    in_turn,
     traces::{Places, Traces},
 };
 
@@ -38,7 +38,7 @@ async fn pods_reach_each_other() {
     if !nodes_are_possible() {
         return;
     }
-    let _turn = TURN.lock().await;
+    let _turn = in_turn().await;
     let before = Places::look();
     let options = options("pods", &["east", "west"], Lifetime::Attached { remove: true });
     let dir = options.dir.clone();

@@ -29,7 +29,7 @@ pub(crate) const CLIENT: (&str, &str) = ("default", "client");
 /// A daemon that did not come up says what it waits for only in its log and the Pod's status.
 const UP: Duration = Duration::from_secs(300);
 
-static PODS: Shared<Pods> = Shared::new(|| Box::pin(Pods::up()));
+static PODS: Shared<Pods> = Shared::new("pods", 2 * FAMILIES.len(), || Box::pin(Pods::up()));
 
 /// The ClusterSet.
 pub(crate) struct Pods(World);

@@ -40,7 +40,7 @@ pub(crate) const OTHER_AREA: &str = "clusterset-other";
 /// How policy `freeport-records` refuses what is another cluster's.
 pub(crate) const NOT_OURS: &str = "may not act as";
 
-static PARTIES: Shared<Parties> = Shared::new(|| Box::pin(Parties::up()));
+static PARTIES: Shared<Parties> = Shared::new("rights", 1, || Box::pin(Parties::up()));
 
 pub(crate) struct Parties {
     pub world: World,

@@ -11,8 +11,10 @@ use std::{
 use api::offload::namespace::NamespaceOffloading;
 use e2e::{
     fixture::SYSTEM,
+    schedule::Place,
     seen::event,
     shared::RUNTIME,
+    turn::turn_for_own,
     waiting::{always, eventually},
     webhook::{SECRET, WEBHOOK, Webhook},
 };
@@ -36,9 +38,12 @@ use serde_json::{Value, json};
 const LIFETIMES: [(&str, &str); 2] =
     [("FREEPORT_WEBHOOK_CA_SECONDS", "45"), ("FREEPORT_WEBHOOK_CERTIFICATE_SECONDS", "30")];
 
+const PLACE: Place = Place { name: "webhook", planes: 1, copies: 2 };
+
 /// Runs a test with a webhook of its own, whose member has `env`.
 fn with_webhook<F: Future<Output = ()>>(env: &[(&str, &str)], test: impl FnOnce(&'static Webhook) -> F) {
     RUNTIME.block_on(async {
+        let _turn = turn_for_own(PLACE).await;
         let webhook: &'static Webhook = Box::leak(Box::new(Webhook::up(env).await));
         let result = AssertUnwindSafe(test(webhook)).catch_unwind().await;
         webhook.world.discard().await;

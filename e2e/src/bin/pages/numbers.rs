@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use e2e::harness::gate::{self, GATE, MOST};
+use e2e::harness::{
+    folder,
+    gate::{self, GATE, MOST},
+};
 
 use crate::tests::Test;
 
@@ -49,13 +52,6 @@ fn table(tests: &[Test]) -> String {
         let _ = writeln!(text, "| {folder} | {gate} | {all} |");
     }
     text + "\n"
-}
-
-/// `set/service` of `set::service::own::name`, `rights` of `rights::own::name`.
-fn folder(path: &str) -> String {
-    let modules: Vec<_> = path.split("::").collect();
-    let of_set = if modules[0] == "set" && modules.len() > 3 { 2 } else { 1 };
-    modules[..of_set].join("/")
 }
 
 #[test]

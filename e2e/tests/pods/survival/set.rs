@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 pub(super) const LEADER: &str = "leader";
 pub(super) const MEMBERS: [&str; 2] = ["east", "west"];
 
-static ONE: Shared<Set> = Shared::new(|| Box::pin(Set::up()));
+static ONE: Shared<Set> = Shared::new("survival", 2 * CLUSTERS.len(), || Box::pin(Set::up()));
 
 /// Three clusters with nodes, the daemons in Pods.
 pub(super) struct Set {
