@@ -10,11 +10,13 @@
 //! | [`gate`] | the tests of the gate |
 //! | [`record`] | what is kept of a test that fails |
 //! | `report` | the last lines of the output |
+//! | [`waits`] | how long tests waited |
 
 pub mod budget;
 pub mod gate;
 pub mod record;
 mod report;
+pub mod waits;
 
 use std::{
     env,
@@ -83,6 +85,7 @@ pub fn main() -> ExitCode {
     let mut conclusion = libtest_mimic::run(&known, trials(&tests, &known, &log));
     let (mut ran, mut again) = (log.take(), Vec::new());
     record::keep("turns", &report::turns(&ran));
+    record::keep("waits", &waits::table());
     let mut failed: Vec<_> = ran.iter_mut().filter(|ran| ran.failure.is_some()).collect();
     if (1..=AGAIN).contains(&failed.len()) && !budget::is_over() {
         failed.iter_mut().for_each(|ran| ran.set_aside());

@@ -2,12 +2,35 @@
 
 use std::time::{Duration, Instant};
 
-/// A wait that takes longer fails the test. Two busy cores take twice as long as two quiet ones.
-const LIMIT: Duration = Duration::from_secs(240);
+use crate::harness::waits;
+
+/// A kind of wait, and how long it takes at the most: longer ones fail the test. Five times what the longest one takes on a machine with two busy
+/// cores; `target/e2e/*.waits` has what they took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Limit {
+    pub kind: &'static str,
+    pub time: Duration,
+}
+
+const fn limit(kind: &'static str, seconds: u64) -> Limit {
+    Limit { kind, time: Duration::from_secs(seconds) }
+}
+
+/// What a daemon or an API server does at once when something changes.
+pub const RECONCILED: Limit = limit("reconciled", 240);
 /// For what happens after two renewals of a Lease: a renewal that is not settled makes the count start again.
-pub const VOUCHED: Duration = Duration::from_secs(300);
+pub const VOUCHED: Limit = limit("vouched", 300);
 /// For the end of a Namespace: where a kind was just deleted, its controller tries again after up to a minute.
-pub const NAMESPACE_GONE: Duration = Duration::from_secs(300);
+pub const NAMESPACE_GONE: Limit = limit("Namespace gone", 300);
+/// Several times as long as the leader waits for a Lease, and until it looks the next time but one: it forgets what it counted when it hears nobody.
+pub const SWEPT: Limit = limit("swept", 240);
+/// Pods are scheduled, pull nothing, and are ready.
+pub const PODS_READY: Limit = limit("Pods ready", 300);
+/// Two pings that an API server does not answer, and a connection that does not come to stand. Without those the next heartbeat would tell, after
+/// up to two and a half minutes.
+pub const FROZEN: Limit = limit("frozen", 100);
+/// A konnector is older than the five minutes for which it believes what a restored provider says.
+pub const FIVE_MINUTES: Limit = limit("five minutes", 620);
 /// How long [`always`] checks.
 const A_WHILE: Duration = Duration::from_secs(3);
 /// Between two checks, at first. It grows with the time waited, so that long waits do not load API servers.
@@ -19,11 +42,11 @@ pub async fn eventually<T, F>(what: &str, check: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<T, String>>,
 {
-    within(LIMIT, what, check).await
+    within(RECONCILED, what, check).await
 }
 
 /// [`eventually`] with a limit of its own.
-pub async fn within<T, F>(limit: Duration, what: &str, mut check: impl FnMut() -> F) -> T
+pub async fn within<T, F>(limit: Limit, what: &str, mut check: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<T, String>>,
 {
@@ -31,10 +54,16 @@ where
     loop {
         match check().await {
             Ok(seen) => {
-                crate::note!("{what}: after {:.2} s", begun.elapsed().as_secs_f64());
+                let took = begun.elapsed();
+                crate::note!("{what}: after {:.2} s", took.as_secs_f64());
+                waits::note(limit, took, what);
                 return seen;
             }
-            Err(seen) => assert!(begun.elapsed() < limit, "{what}: not within {limit:?}; last seen: {seen}"),
+            Err(seen) => assert!(
+                begun.elapsed() < limit.time,
+                "{what}: not within {:?}; last seen: {seen}",
+                limit.time
+            ),
         }
         tokio::time::sleep((begun.elapsed() / 20).clamp(PAUSE, LONGEST_PAUSE)).await;
     }

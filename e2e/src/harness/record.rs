@@ -27,6 +27,7 @@ thread_local! {
 
 /// What a test that runs has said so far.
 struct Record {
+    path: String,
     folder: PathBuf,
     output: Option<File>,
     shows_all: bool,
@@ -98,9 +99,9 @@ pub(super) fn set_aside(path: &str) -> PathBuf {
     aside
 }
 
-/// Keeps a text about the whole run.
+/// Keeps a text about the whole run of this program, in `target/e2e/<program>.<name>`.
 pub(super) fn keep(name: &str, text: &str) {
-    let file = folder(name);
+    let file = folder(&format!("{}.{name}", program()));
     drop(file.parent().map(fs::create_dir_all));
     drop(fs::write(file, text));
 }
@@ -115,6 +116,11 @@ pub fn uses_fleet(dir: &Path) {
     with_current(|record| {
         record.fleets.insert(dir.to_owned());
     });
+}
+
+/// Path of the test that this thread runs; empty if it runs none.
+pub(super) fn current() -> String {
+    CURRENT.with_borrow(|current| current.as_ref().map(|record| record.path.clone()).unwrap_or_default())
 }
 
 fn with_current(change: impl FnOnce(&mut Record)) {
@@ -139,7 +145,16 @@ impl Record {
         let _earlier = fs::remove_dir_all(&folder);
         let output = fs::create_dir_all(&folder).and_then(|()| File::create(folder.join("output"))).ok();
         let (begun, last) = (Instant::now(), VecDeque::new());
-        Self { folder, output, shows_all, last, begun, fleets: BTreeSet::new(), failure: None }
+        Self {
+            path: path.to_owned(),
+            folder,
+            output,
+            shows_all,
+            last,
+            begun,
+            fleets: BTreeSet::new(),
+            failure: None,
+        }
     }
 
     fn note(&mut self, line: &str) {
@@ -180,6 +195,13 @@ impl Record {
 fn folder(path: &str) -> PathBuf {
     let program = env::current_exe().unwrap_or_default();
     program.ancestors().nth(3).unwrap_or(Path::new("target")).join("e2e").join(path.replace("::", "."))
+}
+
+/// `without_nodes` of `without_nodes-0123456789abcdef`.
+fn program() -> String {
+    let program = env::current_exe().unwrap_or_default();
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    name.rsplit_once('-').map_or(&*name, |(name, _)| name).to_owned()
 }
 
 /// The logs of a fleet: `*.log` in its directory, and two folders below.

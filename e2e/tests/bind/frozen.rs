@@ -1,23 +1,17 @@
 //! A provider that is frozen: connections to it stay open, or are accepted, and nothing answers.
 
-use std::time::Duration;
-
 use api::bind::binding::APIServiceBinding;
 use e2e::{
     binding::{
         BINDING, Offered, becomes, bind_with, binding_says,
         provider::{contract_for, granted},
     },
-    waiting::within,
+    waiting::{FROZEN, within},
 };
 use kube::Api;
 use serde_json::json;
 
 use super::konnector::unbind;
-
-/// Two pings that nobody answers, and a connection that does not come to stand. Without those the next heartbeat would tell, after up to
-/// two and a half minutes.
-const SOON: Duration = Duration::from_secs(100);
 
 #[e2e::test]
 fn a_provider_that_is_frozen_is_said_and_when_it_goes_on_so_do_objects() {
@@ -36,7 +30,7 @@ fn a_provider_that_is_frozen_is_said_and_when_it_goes_on_so_do_objects() {
         let server = world.fleet.cluster("leader").unwrap();
         server.pause().await.unwrap();
         let bindings = Api::<APIServiceBinding>::all(west.client.clone());
-        within(SOON, "that nobody answers is said", || async {
+        within(FROZEN, "that nobody answers is said", || async {
             let said = bindings.get("icicles").await.unwrap().status.unwrap_or_default().conditions;
             let is_so = |type_: &str, reason: &str| {
                 said.iter().any(|said| said.type_ == type_ && said.reason.as_deref() == Some(reason))

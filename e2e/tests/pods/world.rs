@@ -1,6 +1,6 @@
 //! The ClusterSet that all tests share, and a Pod in each cluster that asks.
 
-use std::{collections::BTreeSet, ops::Deref, path::Path, time::Duration};
+use std::{collections::BTreeSet, ops::Deref, path::Path};
 
 use e2e::{
     ask::{Protocol, Silence},
@@ -11,7 +11,7 @@ use e2e::{
     pod::nodes_are_possible_for,
     seen::imported,
     shared::{Fixture, Shared},
-    waiting::{VOUCHED, always, eventually, within},
+    waiting::{PODS_READY, VOUCHED, always, eventually, within},
     world::World,
 };
 use fleet::cluster_set::{self, Composition, DaemonImage};
@@ -26,9 +26,6 @@ pub(crate) const SIX: &str = "six";
 const FAMILIES: [&str; 4] = ["leader=dual", "east=dual", "west=ipv4", "six=ipv6"];
 /// Namespace and name of the Pod that asks, in each cluster.
 pub(crate) const CLIENT: (&str, &str) = ("default", "client");
-/// A daemon that did not come up says what it waits for only in its log and the Pod's status.
-const UP: Duration = Duration::from_secs(300);
-
 static PODS: Shared<Pods> = Shared::new("pods", 2 * FAMILIES.len(), || Box::pin(Pods::up()));
 
 /// The ClusterSet.
@@ -110,7 +107,7 @@ impl Pods {
 
     async fn runs(&self, cluster: &str, daemon: &str) {
         let deployments = self.cluster(cluster).api::<Deployment>(SYSTEM);
-        within(UP, &format!("{daemon} is ready in {cluster}"), || async {
+        within(PODS_READY, &format!("{daemon} is ready in {cluster}"), || async {
             let found = deployments.get(daemon).await.map_err(|error| error.to_string())?;
             let status = found.status.unwrap_or_default();
             let is_new = status.observed_generation == found.metadata.generation;

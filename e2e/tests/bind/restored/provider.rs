@@ -11,7 +11,7 @@ use e2e::{
     },
     cluster::Cluster,
     seen::event,
-    waiting::{eventually, within},
+    waiting::{FIVE_MINUTES, eventually, within},
     world::World,
 };
 use futures::{StreamExt, stream};
@@ -38,7 +38,7 @@ async fn is_heard(leader: &Cluster, cns: &str, copies: &Api<DynamicObject>, obje
 /// five minutes after the konnector began, or later.
 async fn runs_for_long(world: &World, konnector: &str) {
     const LONG: Duration = Duration::from_secs(310);
-    within(2 * LONG, "the konnector runs for long enough", || async {
+    within(FIVE_MINUTES, "the konnector runs for long enough", || async {
         let begun = world.metrics(konnector).await?.sum("process_start_time_seconds");
         let age = Timestamp::now().duration_since(Timestamp::UNIX_EPOCH).as_secs_f64() - begun;
         if age > LONG.as_secs_f64() { Ok(()) } else { Err(format!("{age:.0} s")) }

@@ -9,7 +9,11 @@ use api::{
     lease::{LeaseView, replica_of},
     name,
 };
-use e2e::{cluster::Cluster, fixture::SYSTEM, waiting::within};
+use e2e::{
+    cluster::Cluster,
+    fixture::SYSTEM,
+    waiting::{PODS_READY, within},
+};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{
     ResourceExt,
@@ -21,8 +25,6 @@ use nix::{
 };
 use serde_json::json;
 
-/// For Pods that start on two busy cores.
-const LIMIT: Duration = Duration::from_secs(300);
 /// How many there are.
 const REPLICAS: Option<i32> = Some(2);
 
@@ -76,7 +78,7 @@ impl Replicas<'_> {
     /// Waits until as many run as there have to be, all of the same generation.
     async fn run(&self) {
         let deployments = self.cluster.api::<Deployment>(SYSTEM);
-        within(LIMIT, &format!("all replicas run: {self}"), || async {
+        within(PODS_READY, &format!("all replicas run: {self}"), || async {
             let found = deployments.get(self.daemon).await.map_err(|error| error.to_string())?;
             let status = found.status.unwrap_or_default();
             let is_new = status.observed_generation == found.metadata.generation;
@@ -87,7 +89,7 @@ impl Replicas<'_> {
     }
 
     async fn becomes_active(&self, who: &str, is_it: impl Fn(&str) -> bool) {
-        within(LIMIT, &format!("{who} is active: {self}"), || async {
+        within(PODS_READY, &format!("{who} is active: {self}"), || async {
             let holder = self.active().await?;
             if is_it(&holder) { Ok(()) } else { Err(holder) }
         })

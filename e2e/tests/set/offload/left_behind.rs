@@ -1,9 +1,11 @@
 //! What a home leaves in the Common Area that has left, while its host did not run.
 
-use std::time::Duration;
-
 use api::offload::{map::NamespaceMap, offer::OffloadOffer, shadow_pod::ShadowPod};
-use e2e::{daemon::End, fixture::AREA, waiting::within};
+use e2e::{
+    daemon::End,
+    fixture::AREA,
+    waiting::{SWEPT, within},
+};
 use kube::Api;
 use serde_json::{Value, json};
 
@@ -13,9 +15,6 @@ use super::{
 };
 
 const HOST: &str = "freeport-member-east";
-
-/// Several times as long as the leader waits for a Lease, and until it looks the next time but one: it forgets what it counted when it hears nobody.
-const SWEPT: Duration = Duration::from_secs(240);
 
 #[e2e::test]
 fn a_home_that_left_while_its_host_did_not_run_leaves_no_twin_and_then_no_records() {
