@@ -1,0 +1,42 @@
+//! How long tests waited, by kind: what the limits of [`waiting`](crate::waiting) are chosen by.
+
+use std::{
+    fmt::Write,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use super::record;
+use crate::waiting::Limit;
+
+/// So many of each kind are kept, the longest.
+const OF_A_KIND: usize = 20;
+
+struct Wait {
+    limit: Limit,
+    took: Duration,
+    test: String,
+    what: String,
+}
+
+static WAITS: Mutex<Vec<Wait>> = Mutex::new(Vec::new());
+
+/// A wait has ended.
+pub fn note(limit: Limit, took: Duration, what: &str) {
+    let wait = Wait { limit, took, test: record::current(), what: what.to_owned() };
+    WAITS.lock().unwrap_or_else(PoisonError::into_inner).push(wait);
+}
+
+/// The longest of each kind, one a line: seconds, limit, kind, test, and what it waited for.
+pub(super) fn table() -> String {
+    let mut waits = WAITS.lock().unwrap_or_else(PoisonError::into_inner);
+    waits.sort_by(|one, other| one.limit.cmp(&other.limit).then(other.took.cmp(&one.took)));
+    let mut text = String::new();
+    for kind in waits.chunk_by(|one, other| one.limit == other.limit) {
+        for Wait { limit, took, test, what } in kind.iter().take(OF_A_KIND) {
+            let (took, most) = (took.as_secs_f64(), limit.time.as_secs());
+            let _ = writeln!(text, "{took:7.1} {most:4} {}: {test}: {what}", limit.kind);
+        }
+    }
+    text
+}
