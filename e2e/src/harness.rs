@@ -1,7 +1,7 @@
 //! Runs the whole-system tests of a program: those of the gate, or all.
 //!
 //! Arguments are those that cargo's users know (`libtest-mimic`), and any number of filters, in which `set/vanish` is `set::vanish`. Tests that
-//! are not in the [`gate`] count as ignored; with `FREEPORT_TESTS=all` they do not. Tests that fail run once more, alone, when the others
+//! are not in the [`gate`] count as ignored; with `FREEPORT_TESTS=all` they do not. `--folder` names a folder of them. Tests that fail run once more, alone, when the others
 //! are done.
 //!
 //! | module | holds |
@@ -65,20 +65,27 @@ struct Args {
     /// More filters: tests whose names contain any of them are run.
     #[arg(value_name = "FILTER")]
     more: Vec<String>,
+    /// Run the tests of this folder of `e2e/tests`, `set/vanish` for one; may be given several times.
+    #[arg(long, value_name = "FOLDER")]
+    folder: Vec<String>,
 }
 
 /// Runs the tests of this program.
 pub fn main() -> ExitCode {
-    let Args { mut known, more } = Args::parse();
-    let filters: Vec<_> =
-        known.filter.take().into_iter().chain(more).map(|filter| filter.replace('/', "::")).collect();
-    let tests = chosen(&filters, known.exact);
+    let Args { mut known, more, folder } = Args::parse();
+    let filters = known.filter.take().into_iter().chain(more).map(|filter| filter.replace('/', "::"));
+    let filter = Filter { names: filters.collect(), is_exact: known.exact, folders: folder };
+    let tests = chosen(&filter);
     if known.list {
         let _listed = libtest_mimic::run(&known, trials(&tests, &known, &Log::default()));
         return ExitCode::SUCCESS;
     }
+    if let Err(why) = budget::begin(runs_all()) {
+        eprintln!("{why}");
+        return ExitCode::from(2);
+    }
+    tests.iter().for_each(|(path, _)| record::forget(path));
     record::keep_what_fails();
-    budget::begin();
     let log = Log::default();
     // A thread that waits for its turn costs nothing.
     known.test_threads = known.test_threads.or(Some(tests.len().max(2)));
@@ -103,27 +110,51 @@ pub fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// Tests of the program whose paths contain any of `filters`, or with `exact` are one of them; all if there are none.
-fn chosen(filters: &[String], exact: bool) -> Vec<(String, &'static Test)> {
-    let is_chosen = |path: &str| {
-        let matches = |filter: &String| if exact { path == filter } else { path.contains(filter.as_str()) };
-        filters.is_empty() || filters.iter().any(matches)
-    };
+/// Which tests somebody wants.
+struct Filter {
+    /// Parts of their paths, or whole paths.
+    names: Vec<String>,
+    is_exact: bool,
+    folders: Vec<String>,
+}
+
+impl Filter {
+    /// All are, if nothing is said.
+    fn has(&self, path: &str) -> bool {
+        let is_named =
+            |name: &String| if self.is_exact { path == name } else { path.contains(name.as_str()) };
+        let is_below = |folder: &String| {
+            let folder = folder.trim_end_matches('/').replace('/', "::");
+            path.strip_prefix(&folder).is_some_and(|rest| rest.starts_with("::"))
+        };
+        self.names.is_empty() && self.folders.is_empty()
+            || self.names.iter().any(is_named)
+            || self.folders.iter().any(is_below)
+    }
+}
+
+/// Tests of the program that somebody wants.
+fn chosen(filter: &Filter) -> Vec<(String, &'static Test)> {
     let tests = inventory::iter::<Test>.into_iter().map(|test| (test.path(), test));
-    let mut tests: Vec<_> = tests.filter(|(path, _)| is_chosen(path)).collect();
+    let mut tests: Vec<_> = tests.filter(|(path, _)| filter.has(path)).collect();
     tests.sort_by(|(one, _), (other, _)| one.cmp(other));
     tests
 }
 
 fn trials(tests: &[(String, &'static Test)], known: &Arguments, log: &Log) -> Vec<Trial> {
     let shows_all = known.nocapture || known.show_output;
-    let all = env::var("FREEPORT_TESTS").is_ok_and(|which| which == "all");
+    let all = runs_all();
     let trial = |(path, test): &(String, &'static Test)| {
         let is_ignored = test.is_ignored || !all && gate::reason(path).is_none();
         let (path, run, log) = (path.clone(), test.run, log.clone());
         Trial::test(path.clone(), move || attempt(path, run, shows_all, &log)).with_ignored_flag(is_ignored)
     };
     tests.iter().map(trial).collect()
+}
+
+/// Whether all tests run, and not those of the gate alone.
+fn runs_all() -> bool {
+    env::var("FREEPORT_TESTS").is_ok_and(|which| which == "all")
 }
 
 fn one_after_the_other(trials: Vec<Trial>) -> Conclusion {
@@ -150,4 +181,18 @@ impl Log {
     fn take(&self) -> Vec<Ran> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+#[test]
+fn a_folder_is_what_paths_begin_with() {
+    let filter = |names: &[&str], folders: &[&str]| Filter {
+        names: names.iter().map(ToString::to_string).collect(),
+        is_exact: false,
+        folders: folders.iter().map(ToString::to_string).collect(),
+    };
+    let folder = filter(&[], &["bind", "set/vanish/"]);
+    assert!(folder.has("bind::whole::a") && folder.has("set::vanish::b"));
+    assert!(!folder.has("rights::bind::a") && !folder.has("binding::a") && !folder.has("set::b"));
+    assert!(filter(&["bind"], &[]).has("rights::bind::a"));
+    assert!(filter(&[], &[]).has("a"));
 }

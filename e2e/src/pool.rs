@@ -12,8 +12,8 @@ use futures::{FutureExt, future::LocalBoxFuture};
 
 use crate::{
     harness::record,
-    schedule::{How, Place},
-    shared::{RUNTIME, in_time},
+    schedule::{Place, Sharing},
+    shared::{RUNTIME, in_time, make},
     turn,
     world::World,
 };
@@ -49,14 +49,15 @@ impl Pool {
     /// world of a test that failed.
     pub fn alone<F: Future<Output = ()>>(&self, test: impl FnOnce(&'static World) -> F) {
         RUNTIME.block_on(async {
-            let turn = turn::turn(self.place, How::Alone).await;
-            let result = AssertUnwindSafe(self.has_one(test)).catch_unwind().await;
-            drop(turn);
-            while turn::spare(self.place) {
+            let used = async {
+                let _turn = turn::turn(self.place, Sharing::Alone).await;
+                self.has_one(test).await;
+            };
+            let result = AssertUnwindSafe(used).catch_unwind().await;
+            while let Some(_retired) = turn::take_unused(self.place) {
                 if let Some(world) = self.take() {
                     world.discard().await;
                 }
-                turn::ended(self.place);
             }
             if let Err(failure) = result {
                 resume_unwind(failure);
@@ -75,9 +76,8 @@ impl Pool {
             (self.make_whole)(world).await;
         };
         if let Err(failure) = AssertUnwindSafe(whole).catch_unwind().await {
-            turn::lost(self.place);
+            let _retired = turn::retire(self.place);
             world.discard().await;
-            turn::ended(self.place);
             resume_unwind(failure);
         }
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(world);
@@ -90,11 +90,10 @@ impl Pool {
     async fn another(&self) -> &'static World {
         let name = format!("{}-{}", self.place.name, self.made.fetch_add(1, Ordering::Relaxed));
         let made = async { (self.set_up)(World::bring_up(&name, self.clusters).await).await };
-        match AssertUnwindSafe(made).catch_unwind().await {
+        match make(made).await {
             Ok(world) => Box::leak(Box::new(world)),
             Err(failure) => {
-                turn::lost(self.place);
-                turn::ended(self.place);
+                let _retired = turn::retire(self.place);
                 resume_unwind(failure)
             }
         }

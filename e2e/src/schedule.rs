@@ -15,7 +15,7 @@ pub struct Place {
 
 /// How a test uses its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum Sharing {
     /// Beside others.
     Beside,
     /// Beside others, but not beside one like this.
@@ -32,7 +32,7 @@ pub struct Limits {
     /// Tests that run at once.
     pub tests: usize,
     /// Tests that run at once on one place.
-    pub of_one: usize,
+    pub tests_per_place: usize,
 }
 
 /// A test that asked for its turn.
@@ -43,7 +43,7 @@ pub struct Id(u64);
 struct Asked {
     id: Id,
     place: Place,
-    how: How,
+    sharing: Sharing,
 }
 
 /// Tests that wait and that run, and the places that are there.
@@ -72,10 +72,10 @@ impl Schedule {
     }
 
     /// A test waits from now on.
-    pub fn ask(&mut self, place: Place, how: How) -> Id {
+    pub fn ask(&mut self, place: Place, sharing: Sharing) -> Id {
         let id = Id(self.next);
         self.next += 1;
-        self.waiting.push(Asked { id, place, how });
+        self.waiting.push(Asked { id, place, sharing });
         self.start();
         id
     }
@@ -85,31 +85,37 @@ impl Schedule {
         self.running.iter().any(|running| running.id == id)
     }
 
-    /// A test has ended, or waits no more.
+    /// A test has ended.
     pub fn done(&mut self, id: Id) {
-        self.waiting.retain(|asked| asked.id != id);
         self.running.retain(|asked| asked.id != id);
         self.start();
     }
 
-    /// Whether there is one of a place that no test has and none waits for: it is nobody's from now on.
-    pub fn spare(&mut self, place: Place) -> bool {
-        let is_spare = !self.is_awaited(place) && self.up(place) > self.users(place);
-        if is_spare {
-            self.lost(place);
-        }
-        is_spare
+    /// Takes back the question of a test that still waits; whether it did.
+    pub fn withdraw(&mut self, id: Id) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|asked| asked.id != id);
+        self.waiting.len() < before
     }
 
-    /// One of a place is nobody's from now on.
-    pub fn lost(&mut self, place: Place) {
+    /// Retires one of a place that no test has and none waits for; whether there is such a one.
+    pub fn take_unused(&mut self, place: Place) -> bool {
+        let is_unused = !self.is_awaited(place) && self.up(place) > self.users(place);
+        if is_unused {
+            self.retire(place);
+        }
+        is_unused
+    }
+
+    /// No test gets this one of a place any more. Its control planes count until they are [released](Self::release_planes).
+    pub fn retire(&mut self, place: Place) {
         if let Some(up) = self.up.get_mut(place.name) {
             *up = up.saturating_sub(1);
         }
     }
 
-    /// The processes of one that is nobody's have ended.
-    pub fn ended(&mut self, place: Place) {
+    /// The processes of one that was retired have ended.
+    pub fn release_planes(&mut self, place: Place) {
         self.planes = self.planes.saturating_sub(place.planes);
         self.start();
     }
@@ -141,21 +147,21 @@ impl Schedule {
         let first = may_start.max_by_key(|(_, asked)| {
             let is_new = self.is_new_for(asked);
             let planes = if is_new { asked.place.planes } else { 0 };
-            (!is_new, planes, asked.how != How::Alone, self.turns(asked.place), Reverse(asked.id))
+            (!is_new, planes, asked.sharing != Sharing::Alone, self.turns(asked.place), Reverse(asked.id))
         });
         first.map(|(index, _)| index)
     }
 
     fn may_start(&self, asked: &Asked) -> bool {
         let others = || self.running.iter().filter(|running| running.place.name == asked.place.name);
-        let is_alone = others().any(|other| other.how == How::Alone);
-        let fits = match asked.how {
-            How::Alone => others().count() < asked.place.copies,
-            How::Beside => !is_alone && others().count() < self.limits.of_one,
-            How::OneByOne => {
+        let is_alone = others().any(|other| other.sharing == Sharing::Alone);
+        let fits = match asked.sharing {
+            Sharing::Alone => others().count() < asked.place.copies,
+            Sharing::Beside => !is_alone && others().count() < self.limits.tests_per_place,
+            Sharing::OneByOne => {
                 !is_alone
-                    && others().count() < self.limits.of_one
-                    && others().all(|other| other.how != How::OneByOne)
+                    && others().count() < self.limits.tests_per_place
+                    && others().all(|other| other.sharing != Sharing::OneByOne)
             }
         };
         fits && (!self.is_new_for(asked)
@@ -166,7 +172,7 @@ impl Schedule {
     /// Whether the test needs one that is not there yet.
     fn is_new_for(&self, asked: &Asked) -> bool {
         let up = self.up(asked.place);
-        up == 0 || asked.how == How::Alone && self.users(asked.place) >= up
+        up == 0 || asked.sharing == Sharing::Alone && self.users(asked.place) >= up
     }
 
     fn up(&self, place: Place) -> usize {
@@ -180,8 +186,8 @@ impl Schedule {
     /// How many turns those take that wait for the place.
     fn turns(&self, place: Place) -> usize {
         let waiting = || self.waiting.iter().filter(|asked| asked.place.name == place.name);
-        let beside = waiting().filter(|asked| asked.how == How::Beside).count();
-        (waiting().count() - beside).div_ceil(place.copies) + beside.div_ceil(self.limits.of_one)
+        let beside = waiting().filter(|asked| asked.sharing == Sharing::Beside).count();
+        (waiting().count() - beside).div_ceil(place.copies) + beside.div_ceil(self.limits.tests_per_place)
     }
 }
 
@@ -189,7 +195,7 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { planes: 6, tests: 5, of_one: 3 };
+    const LIMITS: Limits = Limits { planes: 6, tests: 5, tests_per_place: 3 };
     const SHARED: Place = Place { name: "shared", planes: 3, copies: 1 };
     const POOL: Place = Place { name: "pool", planes: 2, copies: 2 };
     const SMALL: Place = Place { name: "small", planes: 1, copies: 1 };
@@ -203,8 +209,8 @@ mod tests {
     #[test]
     fn tests_share_a_place_up_to_a_number_and_one_alone_waits_for_all() {
         let mut schedule = Schedule::new(LIMITS);
-        let alone = schedule.ask(SHARED, How::Alone);
-        let mut ids: Vec<_> = (0..4).map(|_| schedule.ask(SHARED, How::Beside)).collect();
+        let alone = schedule.ask(SHARED, Sharing::Alone);
+        let mut ids: Vec<_> = (0..4).map(|_| schedule.ask(SHARED, Sharing::Beside)).collect();
         ids.push(alone);
         assert_eq!(running(&mut schedule, &ids), [0, 1, 2]);
         schedule.done(ids[0]);
@@ -218,7 +224,8 @@ mod tests {
     #[test]
     fn one_by_one_is_beside_others() {
         let mut schedule = Schedule::new(LIMITS);
-        let ids = [How::OneByOne, How::OneByOne, How::Beside].map(|how| schedule.ask(SHARED, how));
+        let ids =
+            [Sharing::OneByOne, Sharing::OneByOne, Sharing::Beside].map(|how| schedule.ask(SHARED, how));
         assert_eq!(running(&mut schedule, &ids), [0, 2]);
         schedule.done(ids[0]);
         assert_eq!(running(&mut schedule, &ids), [1, 2]);
@@ -227,23 +234,23 @@ mod tests {
     #[test]
     fn no_more_control_planes_run_than_the_machine_carries() {
         let mut schedule = Schedule::new(LIMITS);
-        let ids = [SHARED, POOL, POOL, POOL, SMALL].map(|place| schedule.ask(place, How::Alone));
+        let ids = [SHARED, POOL, POOL, POOL, SMALL].map(|place| schedule.ask(place, Sharing::Alone));
         assert_eq!(running(&mut schedule, &ids), [0, 1, 4], "3 + 2 + 1");
         schedule.done(ids[0]);
         assert_eq!(running(&mut schedule, &ids), [1, 4], "its processes run yet");
-        assert!(schedule.spare(SHARED) && !schedule.spare(SHARED));
-        schedule.ended(SHARED);
+        assert!(schedule.take_unused(SHARED) && !schedule.take_unused(SHARED));
+        schedule.release_planes(SHARED);
         assert_eq!(running(&mut schedule, &ids), [1, 2, 4], "two of a pool, and not three");
         schedule.done(ids[1]);
         assert_eq!(running(&mut schedule, &ids), [2, 3, 4], "one that is there is used again");
         schedule.done(ids[2]);
-        assert!(schedule.spare(POOL) && !schedule.spare(POOL), "a test has the other one");
+        assert!(schedule.take_unused(POOL) && !schedule.take_unused(POOL), "a test has the other one");
     }
 
     #[test]
     fn what_is_there_is_used_before_something_new() {
         let mut schedule = Schedule::new(Limits { tests: 1, ..LIMITS });
-        let ids = [SHARED, SMALL, SHARED].map(|place| schedule.ask(place, How::Beside));
+        let ids = [SHARED, SMALL, SHARED].map(|place| schedule.ask(place, Sharing::Beside));
         assert_eq!(running(&mut schedule, &ids), [0]);
         schedule.done(ids[0]);
         assert_eq!(running(&mut schedule, &ids), [2]);
@@ -251,15 +258,42 @@ mod tests {
     }
 
     #[test]
+    fn tests_that_make_their_own_leave_no_planes_behind() {
+        let mut schedule = Schedule::new(Limits { planes: 5, ..LIMITS });
+        let ids = [(); 3].map(|()| schedule.ask(SHARED, Sharing::Alone));
+        for (index, id) in ids.into_iter().enumerate() {
+            assert_eq!(running(&mut schedule, &ids), [index]);
+            assert_eq!(schedule.planes, SHARED.planes);
+            schedule.retire(SHARED);
+            schedule.done(id);
+            assert_eq!(running(&mut schedule, &ids), [0; 0], "there is no room for a second one");
+            schedule.release_planes(SHARED);
+        }
+        assert_eq!(schedule.planes, 0);
+    }
+
+    #[test]
+    fn a_test_that_waits_no_more_does_not_start() {
+        let mut schedule = Schedule::new(LIMITS);
+        let ids = [SHARED, SHARED].map(|place| schedule.ask(place, Sharing::Alone));
+        assert_eq!(running(&mut schedule, &ids), [0]);
+        assert!(schedule.withdraw(ids[1]) && !schedule.withdraw(ids[1]));
+        assert!(!schedule.withdraw(ids[0]), "it runs");
+        schedule.done(ids[0]);
+        assert_eq!(running(&mut schedule, &ids), [0; 0]);
+        assert!(schedule.take_unused(SHARED));
+    }
+
+    #[test]
     fn what_is_larger_than_the_machine_carries_runs_alone() {
         let mut schedule = Schedule::new(Limits { planes: 2, ..LIMITS });
-        let ids = [SHARED, SMALL].map(|place| schedule.ask(place, How::Beside));
+        let ids = [SHARED, SMALL].map(|place| schedule.ask(place, Sharing::Beside));
         let first = running(&mut schedule, &ids);
         assert_eq!(first.len(), 1);
         let place = [SHARED, SMALL][first[0]];
         schedule.done(ids[first[0]]);
-        schedule.lost(place);
-        schedule.ended(place);
+        schedule.retire(place);
+        schedule.release_planes(place);
         assert_eq!(running(&mut schedule, &ids), [1 - first[0]]);
     }
 }

@@ -4,35 +4,26 @@ use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::Path,
-    sync::{
-        LazyLock,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
+    sync::LazyLock,
 };
 
+use fleet::Fleet;
 use futures::{FutureExt, future::LocalBoxFuture};
-use tokio::{runtime::Runtime, sync::Mutex, time::timeout};
+use tokio::{runtime::Runtime, sync::Mutex, time::timeout_at};
 
 use crate::{
-    harness::record,
-    schedule::{How, Place},
+    harness::{budget, record},
+    schedule::{Place, Sharing},
     turn,
 };
 
 /// All tests of a program run on it, since the clients' connections live on it.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
-/// More than any test takes, also beside others: one that hangs is to be named before CI is stopped.
-const LONGEST: Duration = Duration::from_secs(2400);
-
 /// What tests share.
 pub trait Fixture: Sync + 'static {
     /// Directory of its fleet.
     fn dir(&self) -> &Path;
-
-    /// Ends what runs for it: no test needs it any more.
-    fn end(&'static self) -> impl Future<Output = ()>;
 }
 
 /// Something that several tests use. What it is never goes, since tests hold it, but its processes end with the last test that
@@ -42,49 +33,44 @@ pub struct Shared<T: Fixture> {
     make: fn() -> LocalBoxFuture<'static, T>,
     /// Why it could not be made, if it could not: then each test fails at once and says it.
     made: Mutex<Option<Result<&'static T, String>>>,
-    /// Tests that wait for it or have it.
-    users: AtomicUsize,
 }
 
 impl<T: Fixture> Shared<T> {
     /// With so many control planes, of which those with nodes count twice.
     pub const fn new(name: &'static str, planes: usize, make: fn() -> LocalBoxFuture<'static, T>) -> Self {
         let place = Place { name, planes, copies: 1 };
-        Self { place, make, made: Mutex::const_new(None), users: AtomicUsize::new(0) }
+        Self { place, make, made: Mutex::const_new(None) }
     }
 
     /// Runs a test beside others.
     pub fn beside<F: Future<Output = ()>>(&'static self, test: impl FnOnce(&'static T) -> F) {
-        self.used(How::Beside, test);
+        self.used(Sharing::Beside, test);
     }
 
     /// Runs a test beside others, but not beside another one that is run so.
     pub fn one_by_one<F: Future<Output = ()>>(&'static self, test: impl FnOnce(&'static T) -> F) {
-        self.used(How::OneByOne, test);
+        self.used(Sharing::OneByOne, test);
     }
 
     /// Runs a test while no other one does.
     pub fn alone<F: Future<Output = ()>>(&'static self, test: impl FnOnce(&'static T) -> F) {
-        self.used(How::Alone, test);
+        self.used(Sharing::Alone, test);
     }
 
     /// Runs `test`, and ends the thing afterwards if nobody else needs it.
-    fn used<F: Future<Output = ()>>(&'static self, how: How, test: impl FnOnce(&'static T) -> F) {
-        self.users.fetch_add(1, Ordering::SeqCst);
+    fn used<F: Future<Output = ()>>(&'static self, sharing: Sharing, test: impl FnOnce(&'static T) -> F) {
         let result = catch_unwind(AssertUnwindSafe(|| {
             RUNTIME.block_on(async {
-                let _turn = turn::turn(self.place, how).await;
+                let _turn = turn::turn(self.place, sharing).await;
                 in_time(test(self.get().await)).await;
             });
         }));
         RUNTIME.block_on(async {
-            let mut made = self.made.lock().await;
-            if self.users.fetch_sub(1, Ordering::SeqCst) == 1 && !record::is_kept() {
-                turn::lost(self.place);
-                if let Some(Ok(made)) = made.take() {
-                    made.end().await;
-                }
-                turn::ended(self.place);
+            let unused = turn::take_unused(self.place);
+            if unused.is_some()
+                && let Some(Ok(made)) = self.made.lock().await.take()
+            {
+                end_fleet(made.dir()).await;
             }
         });
         if let Err(failure) = result {
@@ -96,9 +82,8 @@ impl<T: Fixture> Shared<T> {
     async fn get(&'static self) -> &'static T {
         let mut made = self.made.lock().await;
         if made.is_none() {
-            let result = AssertUnwindSafe((self.make)()).catch_unwind().await;
             let leak = |thing| &*Box::leak(Box::new(thing));
-            *made = Some(result.map(leak).map_err(|panic| said(&*panic)));
+            *made = Some(make((self.make)()).await.map(leak).map_err(|panic| panic_text(&*panic)));
         }
         match made.clone().unwrap() {
             Ok(made) => {
@@ -110,13 +95,55 @@ impl<T: Fixture> Shared<T> {
     }
 }
 
+/// Runs a test that makes its own, which ends with it.
+pub fn with_own<T: Fixture, F: Future<Output = ()>>(
+    place: Place,
+    made: impl Future<Output = T>,
+    test: impl FnOnce(&'static T) -> F,
+) {
+    RUNTIME.block_on(async {
+        let _turn = turn::turn_for_own(place).await;
+        let made = make(made).await.unwrap_or_else(|panic| resume_unwind(panic));
+        let made: &'static T = Box::leak(Box::new(made));
+        let result = AssertUnwindSafe(in_time(test(made))).catch_unwind().await;
+        end_fleet(made.dir()).await;
+        if let Err(failure) = result {
+            resume_unwind(failure);
+        }
+    });
+}
+
+/// Makes something. If that fails, the fleets that were begun for it are taken down.
+pub(crate) async fn make<T>(made: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
+    let before = record::fleets();
+    let made = AssertUnwindSafe(made).catch_unwind().await;
+    if made.is_err() {
+        for dir in record::fleets().difference(&before) {
+            end_fleet(dir).await;
+        }
+    }
+    made
+}
+
+/// Ends the processes of a fleet, and removes its files unless they are kept.
+pub(crate) async fn end_fleet(dir: &Path) {
+    let ended = if record::is_kept() { Fleet::stop(dir).await } else { Fleet::down(dir, |_| {}).await };
+    if let Err(error) = ended {
+        crate::note!("{}: {error}", dir.display());
+    }
+}
+
 /// Runs a test, unless it hangs.
 pub(crate) async fn in_time(test: impl Future<Output = ()>) {
-    assert!(timeout(LONGEST, test).await.is_ok(), "the test has not ended after {LONGEST:?}");
+    assert!(
+        timeout_at(budget::deadline(), test).await.is_ok(),
+        "the test has not ended, and {}",
+        budget::spent()
+    );
 }
 
 /// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> String {
+fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
 }

@@ -6,11 +6,14 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until, timeout_at},
+};
 
 use crate::{
     harness::{budget, record},
-    schedule::{How, Id, Limits, Place, Schedule},
+    schedule::{Id, Limits, Place, Schedule, Sharing},
 };
 
 /// Nobody starts before all tests of the program have asked, or the first ones would choose.
@@ -31,7 +34,7 @@ static TURNS: LazyLock<Turns> = LazyLock::new(|| Turns {
 /// What a machine with so many cores carries; docs/testing.md has what was measured.
 fn limits() -> Limits {
     let cores = available_parallelism().map_or(2, usize::from);
-    Limits { planes: cores * 6, tests: cores * 6, of_one: cores * 2 }
+    Limits { planes: cores * 6, tests: cores * 6, tests_per_place: cores * 2 }
 }
 
 fn change<T>(how: impl FnOnce(&mut Schedule) -> T) -> T {
@@ -53,51 +56,54 @@ pub struct Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        change(|schedule| {
-            schedule.done(self.id);
-            if let Some(place) = self.own {
-                schedule.lost(place);
-                schedule.ended(place);
-            }
-        });
+        // Before the test is done: the next one would take it for one that it can use.
+        let _retired = self.own.map(retire);
+        change(|schedule| schedule.done(self.id));
+    }
+}
+
+/// One of a place that no test gets any more. Its processes have ended when this is dropped.
+#[must_use]
+pub struct Retired(Place);
+
+impl Drop for Retired {
+    fn drop(&mut self) {
+        change(|schedule| schedule.release_planes(self.0));
     }
 }
 
 /// Waits for the turn of a test that makes its own, and ends it before its turn ends.
 pub async fn turn_for_own(place: Place) -> Turn {
-    let mut turn = turn(place, How::Alone).await;
-    turn.own = Some(place);
-    turn
+    let turn = turn(place, Sharing::Alone).await;
+    Turn { own: Some(place), ..turn }
 }
 
-/// Waits for the turn of a test.
-pub async fn turn(place: Place, how: How) -> Turn {
-    let turn = Turn { id: change(|schedule| schedule.ask(place, how)), own: None };
-    tokio::time::sleep_until(TURNS.opens).await;
+/// Waits for the turn of a test, which fails if the time of the program ends first.
+pub async fn turn(place: Place, sharing: Sharing) -> Turn {
+    let id = change(|schedule| schedule.ask(place, sharing));
+    sleep_until(TURNS.opens).await;
     change(Schedule::open);
     loop {
         let changed = TURNS.changed.notified();
-        if look(|schedule| schedule.runs(turn.id)) {
+        if look(|schedule| schedule.runs(id)) {
             break;
         }
-        changed.await;
+        let is_late = timeout_at(budget::deadline(), changed).await.is_err();
+        if is_late && change(|schedule| schedule.withdraw(id)) {
+            panic!("not started: {}", budget::spent());
+        }
     }
-    budget::ensure();
     record::turn_begins();
-    turn
+    Turn { id, own: None }
 }
 
-/// Whether there is one of a place that nobody needs: who asks ends it.
-pub fn spare(place: Place) -> bool {
-    change(|schedule| schedule.spare(place))
+/// Retires one of a place that no test has and none waits for, if there is such a one: who asks ends it.
+pub fn take_unused(place: Place) -> Option<Retired> {
+    change(|schedule| schedule.take_unused(place)).then(|| Retired(place))
 }
 
-/// One of a place is used by nobody any more.
-pub fn lost(place: Place) {
-    change(|schedule| schedule.lost(place));
-}
-
-/// The processes of one that is spare or lost have ended.
-pub fn ended(place: Place) {
-    change(|schedule| schedule.ended(place));
+/// Retires the one of a place that a test has: who asks ends it.
+pub fn retire(place: Place) -> Retired {
+    change(|schedule| schedule.retire(place));
+    Retired(place)
 }

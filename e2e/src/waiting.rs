@@ -29,10 +29,14 @@ pub const PODS_READY: Limit = limit("Pods ready", 300);
 /// Two pings that an API server does not answer, and a connection that does not come to stand. Without those the next heartbeat would tell, after
 /// up to two and a half minutes.
 pub const FROZEN: Limit = limit("frozen", 100);
+/// What a benchmark measures, with 10,000 Services.
+pub const MEASURED: Limit = limit("measured", 1800);
 /// A konnector is older than the five minutes for which it believes what a restored provider says.
 pub const FIVE_MINUTES: Limit = limit("five minutes", 620);
 /// How long [`always`] checks.
 const A_WHILE: Duration = Duration::from_secs(3);
+/// So often a wait says what it waits for.
+const SAID: Duration = Duration::from_secs(10);
 /// Between two checks, at first. It grows with the time waited, so that long waits do not load API servers.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -51,6 +55,7 @@ where
     F: Future<Output = Result<T, String>>,
 {
     let begun = Instant::now();
+    let mut say_at = SAID;
     loop {
         match check().await {
             Ok(seen) => {
@@ -59,11 +64,17 @@ where
                 waits::note(limit, took, what);
                 return seen;
             }
-            Err(seen) => assert!(
-                begun.elapsed() < limit.time,
-                "{what}: not within {:?}; last seen: {seen}",
-                limit.time
-            ),
+            Err(seen) => {
+                let left = limit.time.checked_sub(begun.elapsed());
+                let Some(left) = left else {
+                    panic!("{what}: not within {:?} ({}); last seen: {seen}", limit.time, limit.kind)
+                };
+                if begun.elapsed() >= say_at {
+                    say_at += SAID;
+                    let seen: String = seen.chars().take(300).collect();
+                    crate::note!("{what}: not yet, {} s left; seen: {seen}", left.as_secs());
+                }
+            }
         }
         tokio::time::sleep((begun.elapsed() / 20).clamp(PAUSE, LONGEST_PAUSE)).await;
     }

@@ -1,7 +1,12 @@
 //! A cluster without nodes whose member keeps the certificate of a webhook that runs beside it as a process. No kubelet mounts the
 //! certificate: this does.
 
-use std::{collections::BTreeMap, fs, io, net::SocketAddr, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use api::offload::{
     label::SCHEDULING_ENABLED,
@@ -20,7 +25,8 @@ use kube::Api;
 use serde_json::json;
 
 use crate::{
-    account, cluster::Cluster, fixture::SYSTEM, metrics::Metrics, waiting::eventually, world::World,
+    account, cluster::Cluster, fixture::SYSTEM, metrics::Metrics, shared::Fixture, waiting::eventually,
+    world::World,
 };
 
 /// The process, its ServiceAccount and its configuration.
@@ -35,6 +41,12 @@ pub struct Webhook {
     process: ProcessSpec,
     listen: SocketAddr,
     tls: PathBuf,
+}
+
+impl Fixture for Webhook {
+    fn dir(&self) -> &Path {
+        self.world.fleet.dir()
+    }
 }
 
 impl Webhook {

@@ -14,9 +14,8 @@ use k8s_openapi::api::core::v1::Secret;
 use crate::{
     bring_up::bring_up,
     cluster::Cluster,
-    harness::record,
     say::note,
-    shared::Fixture,
+    shared::{Fixture, end_fleet},
     waiting::{NAMESPACE_GONE, eventually, within},
 };
 
@@ -46,10 +45,6 @@ pub struct World {
 impl Fixture for World {
     fn dir(&self) -> &Path {
         self.fleet.dir()
-    }
-
-    async fn end(&'static self) {
-        self.discard().await;
     }
 }
 
@@ -165,10 +160,8 @@ impl World {
         }
     }
 
-    /// Ends the fleet, unless its files shall be kept.
+    /// Ends the fleet.
     pub async fn discard(&self) {
-        if !record::is_kept() {
-            Fleet::down(self.fleet.dir(), |_| {}).await.unwrap();
-        }
+        end_fleet(self.fleet.dir()).await;
     }
 }

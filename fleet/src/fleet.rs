@@ -187,6 +187,15 @@ impl Fleet {
         Ok(())
     }
 
+    /// Ends all processes of the fleet in a directory; its files stay. Nothing happens where none runs.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the directory cannot be named.
+    pub async fn stop(dir: &Path) -> Result<(), Error> {
+        Client::new(Layout::new(&absolute(dir)?)).shut_down().await;
+        Ok(())
+    }
+
     /// The directory.
     pub fn dir(&self) -> &Path {
         self.layout.dir()

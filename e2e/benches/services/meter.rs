@@ -9,6 +9,7 @@ use e2e::{
     audit::{self, Mark, Written},
     fixture::CLUSTERS,
     metrics::Metrics,
+    waiting::MEASURED,
     world::World,
 };
 use fleet::Component;
@@ -20,7 +21,7 @@ use crate::{
 };
 
 /// For any wait: with 5,000 Services a busy machine takes minutes.
-pub(crate) const LIMIT: Duration = Duration::from_secs(1800);
+pub(crate) const LIMIT: Duration = MEASURED.time;
 /// Nobody has written for so long: everybody is done.
 const A_WHILE: Duration = Duration::from_secs(2);
 

@@ -6,7 +6,7 @@ use api::mcs::ServiceExport;
 use e2e::{
     daemon::End,
     fixture::{AREA, SET},
-    waiting::within,
+    waiting::{MEASURED, within},
     world::World,
 };
 use fleet::cluster_set::{self, Composition};
@@ -151,7 +151,7 @@ impl Set {
 
     /// Waits until nobody has written for a while.
     pub(crate) async fn quiet(&self) {
-        within(meter::LIMIT, "nobody writes", || async {
+        within(MEASURED, "nobody writes", || async {
             match meter::writes_of_a_while(&self.world).await {
                 0 => Ok(()),
                 writes => Err(format!("{writes} writes")),

@@ -49,7 +49,7 @@ pub(super) struct Failure {
 
 impl Failure {
     /// Its first line.
-    pub(super) fn in_a_line(&self) -> String {
+    pub(super) fn first_line(&self) -> String {
         let line = self.words.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         line.chars().take(300).collect()
     }
@@ -99,6 +99,11 @@ pub(super) fn set_aside(path: &str) -> PathBuf {
     aside
 }
 
+/// What was set aside of a test in an earlier run goes.
+pub(super) fn forget(path: &str) {
+    drop(fs::remove_dir_all(folder(&format!("{path}.first"))));
+}
+
 /// Keeps a text about the whole run of this program, in `target/e2e/<program>.<name>`.
 pub(super) fn keep(name: &str, text: &str) {
     let file = folder(&format!("{}.{name}", program()));
@@ -116,6 +121,11 @@ pub fn uses_fleet(dir: &Path) {
     with_current(|record| {
         record.fleets.insert(dir.to_owned());
     });
+}
+
+/// Directories of the fleets that the test uses.
+pub fn fleets() -> BTreeSet<PathBuf> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|record| record.fleets.clone()).unwrap_or_default())
 }
 
 /// Path of the test that this thread runs; empty if it runs none.

@@ -24,7 +24,7 @@ impl Ran {
 
 /// Prints them. `again` are those of `ran` that failed, and then ran alone.
 pub(super) fn print(ran: &[Ran], again: &[Ran]) {
-    print!("{}{}", folders(ran), wrong(ran, again));
+    print!("{}{}", folders(ran), failures(ran, again));
 }
 
 /// How many tests ran in each folder, and how long they took.
@@ -58,7 +58,7 @@ pub(super) fn turns(ran: &[Ran]) -> String {
     turns.into_iter().map(line).collect()
 }
 
-fn wrong(ran: &[Ran], again: &[Ran]) -> String {
+fn failures(ran: &[Ran], again: &[Ran]) -> String {
     let mut text = String::new();
     for Ran { path, failure, .. } in ran {
         let Some(first) = failure else { continue };
@@ -68,7 +68,7 @@ fn wrong(ran: &[Ran], again: &[Ran]) -> String {
             Some(Some(second)) => ("failed", second),
             None => ("failed", first),
         };
-        let _ = writeln!(text, "{what}: {path}: {}; kept: {}", failure.in_a_line(), failure.kept.display());
+        let _ = writeln!(text, "{what}: {path}: {}; kept: {}", failure.first_line(), failure.kept.display());
     }
     text
 }
@@ -95,8 +95,8 @@ mod tests {
         ];
         let again = [ran("a::late", None), ran("b::broken", Some("second"))];
         let said = "unsteady: a::late: not within 60s; kept: kept\nfailed: b::broken: second; kept: kept\n";
-        assert_eq!(wrong(&all, &again), said);
-        assert!(wrong(&all, &[]).starts_with("failed: a::late: not within 60s;"), "it did not run again");
+        assert_eq!(failures(&all, &again), said);
+        assert!(failures(&all, &[]).starts_with("failed: a::late: not within 60s;"), "it did not run again");
     }
 
     #[test]

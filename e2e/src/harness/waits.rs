@@ -12,6 +12,9 @@ use crate::waiting::Limit;
 /// So many of each kind are kept, the longest.
 const OF_A_KIND: usize = 20;
 
+/// So many characters of what was waited for are.
+const SHOWN: usize = 100;
+
 struct Wait {
     limit: Limit,
     took: Duration,
@@ -23,7 +26,7 @@ static WAITS: Mutex<Vec<Wait>> = Mutex::new(Vec::new());
 
 /// A wait has ended.
 pub fn note(limit: Limit, took: Duration, what: &str) {
-    let wait = Wait { limit, took, test: record::current(), what: what.to_owned() };
+    let wait = Wait { limit, took, test: record::current(), what: what.chars().take(SHOWN).collect() };
     WAITS.lock().unwrap_or_else(PoisonError::into_inner).push(wait);
 }
 

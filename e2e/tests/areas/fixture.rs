@@ -48,10 +48,6 @@ impl Fixture for Areas {
     fn dir(&self) -> &Path {
         self.fleet.dir()
     }
-
-    async fn end(&'static self) {
-        self.discard().await;
-    }
 }
 
 impl Areas {

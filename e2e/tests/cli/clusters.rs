@@ -37,10 +37,6 @@ impl Fixture for Clusters {
     fn dir(&self) -> &Path {
         self.world.fleet.dir()
     }
-
-    async fn end(&'static self) {
-        self.world.discard().await;
-    }
 }
 
 impl Clusters {

@@ -6,6 +6,7 @@ use e2e::{
     ask::{Protocol::Http, Silence},
     bring_up::administrators,
     cluster::Cluster,
+    harness::record::uses_fleet,
     pod::nodes_are_possible,
     say::say,
     waiting::eventually,
@@ -25,8 +26,10 @@ const CLIENT: (&str, &str) = (NAMESPACE, "client");
 
 pub(crate) fn options(name: &str, clusters: &[&str], lifetime: Lifetime) -> Options {
     let _ = rustls::crypto::ring::default_provider().install_default();
+    let dir = env::temp_dir().join(format!("freeport-nodes-{}-{name}", std::process::id()));
+    uses_fleet(&dir);
     Options {
-        dir: env::temp_dir().join(format!("freeport-nodes-{}-{name}", std::process::id())),
+        dir,
         clusters: clusters.iter().map(|cluster| cluster.parse().unwrap()).collect(),
         nodes: true,
         lifetime,

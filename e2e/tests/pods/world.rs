@@ -63,10 +63,6 @@ impl Fixture for Pods {
     fn dir(&self) -> &Path {
         self.fleet.dir()
     }
-
-    async fn end(&'static self) {
-        self.discard().await;
-    }
 }
 
 impl Pods {

@@ -56,10 +56,6 @@ impl Fixture for Parties {
     fn dir(&self) -> &Path {
         self.world.fleet.dir()
     }
-
-    async fn end(&'static self) {
-        self.world.discard().await;
-    }
 }
 
 impl Parties {

@@ -3,22 +3,17 @@
 
 mod vectors;
 
-use std::{
-    collections::BTreeSet,
-    panic::{AssertUnwindSafe, resume_unwind},
-};
+use std::collections::BTreeSet;
 
 use api::offload::namespace::NamespaceOffloading;
 use e2e::{
     fixture::SYSTEM,
     schedule::Place,
     seen::event,
-    shared::RUNTIME,
-    turn::turn_for_own,
+    shared::with_own,
     waiting::{always, eventually},
     webhook::{SECRET, WEBHOOK, Webhook},
 };
-use futures::FutureExt;
 use k8s_openapi::{
     ByteString,
     api::{
@@ -42,15 +37,7 @@ const PLACE: Place = Place { name: "webhook", planes: 1, copies: 2 };
 
 /// Runs a test with a webhook of its own, whose member has `env`.
 fn with_webhook<F: Future<Output = ()>>(env: &[(&str, &str)], test: impl FnOnce(&'static Webhook) -> F) {
-    RUNTIME.block_on(async {
-        let _turn = turn_for_own(PLACE).await;
-        let webhook: &'static Webhook = Box::leak(Box::new(Webhook::up(env).await));
-        let result = AssertUnwindSafe(test(webhook)).catch_unwind().await;
-        webhook.world.discard().await;
-        if let Err(failure) = result {
-            resume_unwind(failure);
-        }
-    });
+    with_own(PLACE, Webhook::up(env), test);
 }
 
 #[e2e::test]

@@ -81,6 +81,8 @@ pub(super) struct Claim {
     us: String,
     times: Times,
     seen: Both,
+    /// While it is ours: when we stop unless it is renewed.
+    until: Instant,
     /// When the konnector before us renewed it last.
     signed: Option<Timestamp>,
 }
@@ -94,6 +96,7 @@ impl Claim {
             us: env.holder.to_string(),
             times: Times::of(env.pace),
             seen: Both::default(),
+            until: Instant::now(),
             signed: None,
         }
     }
@@ -107,7 +110,9 @@ impl Claim {
     pub(super) async fn acquire(&mut self) {
         let mut is_said = false;
         loop {
-            let renewed = tokio::time::timeout(self.times.give_up, self.renew()).await;
+            // Counts from the question on: nobody knows when the API server carried it out.
+            self.until = Instant::now() + self.times.give_up;
+            let renewed = tokio::time::timeout_at(self.until, self.renew()).await;
             match renewed.unwrap_or(Err(Error::Stale)) {
                 Ok(true) => return,
                 Ok(false) if !is_said => {
@@ -125,13 +130,11 @@ impl Claim {
 
     /// Renews it; returns when it is not ours any more, or may soon be somebody else's.
     pub(super) async fn keep(&mut self) {
-        let mut until = Instant::now() + self.times.give_up;
         loop {
             tokio::time::sleep(self.times.every).await;
-            // Counts from the question on: nobody knows when the API server carried it out.
-            let asked = Instant::now();
-            match tokio::time::timeout_at(until, self.renew()).await {
-                Ok(Ok(true)) => (until, self.signed) = (asked + self.times.give_up, Some(Timestamp::now())),
+            let until = Instant::now() + self.times.give_up;
+            match tokio::time::timeout_at(self.until, self.renew()).await {
+                Ok(Ok(true)) => (self.until, self.signed) = (until, Some(Timestamp::now())),
                 Ok(Ok(false)) | Err(_) => return,
                 Ok(Err(error)) => tracing::warn!(%error, "Lease {NAMESPACE}/{NAME} was not renewed"),
             }
@@ -229,14 +232,17 @@ mod tests {
         assert_eq!(turn(Some(lease("other", 1)), Some(lease("", 3)), 27), Turn::Wait);
     }
 
-    /// An API server that carries out so many writes, and never answers the next one.
-    fn answers(mut writes: u32) -> Claim {
+    /// An API server that carries out so many writes, answers them after `late`, and never answers the next one.
+    fn answers(mut writes: u32, late: Duration) -> Claim {
         let answer = move |request: http::Request<kube::client::Body>| {
             writes = writes.saturating_sub(u32::from(request.method() != http::Method::GET));
-            let is_silent = writes == 0;
+            let (is_silent, is_write) = (writes == 0, request.method() != http::Method::GET);
             async move {
                 if is_silent {
                     std::future::pending::<()>().await;
+                }
+                if is_write {
+                    tokio::time::sleep(late).await;
                 }
                 let lease = json!({"metadata": {"name": NAME, "uid": "u", "resourceVersion": "1"},
                     "spec": {"holderIdentity": "us", "leaseDurationSeconds": 15}});
@@ -249,16 +255,26 @@ mod tests {
         let elsewhere = Api::namespaced(client.clone(), ELSEWHERE);
         let leases = Api::namespaced(client, NAMESPACE);
         let times = Times::of(Pace::default());
-        Claim { leases, elsewhere, writer, us: "us".into(), times, seen: Both::default(), signed: None }
+        let (seen, until) = (Both::default(), Instant::now());
+        Claim { leases, elsewhere, writer, us: "us".into(), times, seen, until, signed: None }
     }
 
     #[tokio::test(start_paused = true)]
     async fn c13_who_gets_no_answer_gives_up() {
-        let mut claim = answers(4);
+        let mut claim = answers(4, Duration::ZERO);
         claim.acquire().await;
         let kept = tokio::time::timeout(Duration::from_secs(60), claim.keep()).await;
         assert!(kept.is_ok(), "it waits for an answer while others may take the Lease");
         assert!(claim.signed().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_lease_counts_from_the_question_on_also_for_its_first_holder() {
+        let mut claim = answers(2, Duration::from_secs(5));
+        let asked = Instant::now();
+        claim.acquire().await;
+        claim.keep().await;
+        assert_eq!(asked.elapsed(), claim.times.give_up);
     }
 
     #[test]

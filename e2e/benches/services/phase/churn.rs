@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use e2e::waiting::within;
+use e2e::waiting::{MEASURED, within};
 use tokio::{
     task::JoinSet,
     time::{MissedTickBehavior, interval},
@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::{
     endpoints,
-    meter::{self, Meter},
+    meter::Meter,
     run::{Latency, Phase, Side},
     seen::Seen,
     set::{IMPORTER, Set},
@@ -45,7 +45,7 @@ pub(crate) async fn churn(
     let meter = Meter::start(set, side).await;
     let begun = Instant::now();
     let changes = changes(set, side, names, rate, rate * seconds).await;
-    within(meter::LIMIT, "all changes are seen", || async {
+    within(MEASURED, "all changes are seen", || async {
         let unseen = changes.iter().filter(|change| arrived(seen, change).is_none()).count();
         if unseen == 0 { Ok(()) } else { Err(format!("{unseen} are not")) }
     })

@@ -8,7 +8,7 @@ use api::{
 };
 use e2e::{
     fixture::{AREA, CLUSTERS},
-    waiting::within,
+    waiting::{MEASURED, within},
 };
 use futures::future::join_all;
 use k8s_openapi::jiff::Timestamp;
@@ -16,7 +16,7 @@ use kube::{Api, ResourceExt, api::ListParams};
 
 use crate::{
     floor::Floor,
-    meter::{self, Meter},
+    meter::Meter,
     run::{Phase, Side},
     seen::Seen,
     set::{EXPORTER, IMPORTER, Set},
@@ -54,7 +54,7 @@ pub(crate) async fn restart(set: &Set, services: usize) -> Phase {
     let (begun, at) = (Instant::now(), Timestamp::now());
     let daemons: Vec<_> = set.world.daemons.iter().map(|daemon| daemon.spec.name.clone()).collect();
     join_all(daemons.iter().map(|daemon| set.world.launch(daemon))).await;
-    within(meter::LIMIT, "all is reconciled", || async {
+    within(MEASURED, "all is reconciled", || async {
         for daemon in &daemons {
             has_looked_at(set, daemon, services).await?;
         }
@@ -62,7 +62,7 @@ pub(crate) async fn restart(set: &Set, services: usize) -> Phase {
     })
     .await;
     let reconciled = begun.elapsed().as_secs_f64();
-    within(meter::LIMIT, "all Leases say settled", || settled_since(set, at)).await;
+    within(MEASURED, "all Leases say settled", || settled_since(set, at)).await;
     Phase {
         what: "restart".to_owned(),
         side: Side::Freeport,

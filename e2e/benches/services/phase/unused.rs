@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use e2e::waiting::within;
+use e2e::waiting::{MEASURED, within};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use serde_json::{Value, json};
 
 use super::start::{has_looked_at, member};
 use crate::{
-    meter::{self, Meter},
+    meter::Meter,
     run::{Phase, Side},
     set::{EXPORTER, Set, each},
 };
@@ -29,7 +29,7 @@ pub(crate) async fn unused(set: &Set, count: usize) -> Phase {
     let meter = Meter::start(set, Side::Freeport).await;
     let begun = Instant::now();
     set.world.launch(&exporter).await;
-    within(meter::LIMIT, "all is reconciled", || has_looked_at(set, &exporter, EXPORTED)).await;
+    within(MEASURED, "all is reconciled", || has_looked_at(set, &exporter, EXPORTED)).await;
     let seconds = begun.elapsed().as_secs_f64();
     Phase {
         what: "unused".to_owned(),

@@ -12,8 +12,10 @@ pub(crate) struct Test {
     pub file: String,
     /// Its function.
     pub name: String,
-    /// `#[e2e::test]`.
-    pub is_of_the_whole: bool,
+    /// `#[e2e::test]`, and not `#[test]`.
+    pub is_whole_system: bool,
+    /// `#[ignore]`.
+    pub is_ignored: bool,
 }
 
 impl Test {
@@ -22,9 +24,9 @@ impl Test {
         rules(&self.name)
     }
 
-    /// `folder::file::name` of a test of the whole.
+    /// `folder::file::name` of a whole-system test.
     pub(crate) fn path(&self) -> Option<String> {
-        let module = self.file.strip_prefix("e2e/tests/").filter(|_| self.is_of_the_whole)?;
+        let module = self.file.strip_prefix("e2e/tests/").filter(|_| self.is_whole_system)?;
         let module = module.strip_suffix("/mod.rs").or_else(|| module.strip_suffix(".rs"))?;
         Some(format!("{}::{}", module.replace('/', "::"), self.name))
     }
@@ -51,25 +53,35 @@ fn walk(workspace: &Path, folder: &Path, tests: &mut Vec<Test>) -> Result<(), (P
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).map_err(|error| (path.clone(), error))?;
             let file = path.strip_prefix(workspace).unwrap_or(&path).display().to_string();
-            tests.extend(functions(&text).into_iter().map(|(name, is_of_the_whole)| Test {
+            tests.extend(functions(&text).into_iter().map(|function| Test {
                 file: file.clone(),
-                name: name.to_owned(),
-                is_of_the_whole,
+                name: function.name.to_owned(),
+                is_whole_system: function.is_whole_system,
+                is_ignored: function.is_ignored,
             }));
         }
     }
     Ok(())
 }
 
-/// Names of the test functions in a source file, and whether they are tests of the whole.
-fn functions(text: &str) -> Vec<(&str, bool)> {
-    let (mut found, mut attribute) = (Vec::new(), None);
+/// A test function.
+#[derive(Debug, PartialEq, Eq)]
+struct Function<'a> {
+    name: &'a str,
+    is_whole_system: bool,
+    is_ignored: bool,
+}
+
+/// The test functions in a source file.
+fn functions(text: &str) -> Vec<Function<'_>> {
+    let (mut found, mut attribute, mut is_ignored) = (Vec::new(), None, false);
     for line in text.lines().map(str::trim) {
         let function = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ");
         let name = function.and_then(|rest| rest.split(['(', '<']).next());
-        if let (Some(name), Some(is_of_the_whole)) = (name, attribute) {
-            found.push((name, is_of_the_whole));
+        if let (Some(name), Some(is_whole_system)) = (name, attribute) {
+            found.push(Function { name, is_whole_system, is_ignored });
         }
+        is_ignored = line.starts_with("#[ignore") || is_ignored && line.starts_with(['#', '/']);
         attribute = match line {
             "#[test]" => Some(false),
             "#[e2e::test]" => Some(true),
@@ -112,18 +124,24 @@ fn only_tests_are_found() {
         #[tokio::A(flavor = \"current_thread\")]
         async fn b() {}
         #[e2e::A]
-        fn of_the_whole() {}
+        fn whole() {}
             #[A]
             fn order(offers in offers()) {}
     ";
     // Not to be found here.
     let text = text.replace('A', "test");
-    assert_eq!(functions(&text), [("a", false), ("b", false), ("of_the_whole", true), ("order", false)]);
+    let found: Vec<_> =
+        functions(&text).iter().map(|found| (found.name, found.is_whole_system, found.is_ignored)).collect();
+    let plain = |name| (name, false, false);
+    assert_eq!(found, [("a", false, true), plain("b"), ("whole", true, false), plain("order")]);
 }
 
 #[test]
-fn a_test_of_the_whole_is_named_by_its_file() {
-    let test = |file: &str, is_of_the_whole| Test { file: file.into(), name: "t".into(), is_of_the_whole };
+fn a_whole_system_test_is_named_by_its_file() {
+    let test = |file: &str, is_whole_system| {
+        let (file, name, is_ignored) = (file.into(), "t".into(), false);
+        Test { file, name, is_whole_system, is_ignored }
+    };
     assert_eq!(test("e2e/tests/set/service/own.rs", true).path().as_deref(), Some("set::service::own::t"));
     assert_eq!(test("e2e/tests/nodes/mod.rs", true).path().as_deref(), Some("nodes::t"));
     assert_eq!(test("e2e/tests/arrows/main.rs", false).path(), None);

@@ -41,10 +41,6 @@ impl Fixture for Set {
     fn dir(&self) -> &Path {
         self.fleet.dir()
     }
-
-    async fn end(&'static self) {
-        self.discard().await;
-    }
 }
 
 /// Runs a test that has the ClusterSet for itself, unless there can be no nodes here.
