@@ -22,6 +22,7 @@ pub mod condition;
 pub mod duration;
 pub mod export;
 pub mod grant;
+pub mod holder;
 pub mod identity;
 pub mod label;
 pub mod mapping;

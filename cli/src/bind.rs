@@ -16,6 +16,7 @@ mod answer;
 mod apiservice;
 mod consent;
 mod contract;
+mod holder;
 mod offer;
 mod parties;
 mod provide;

@@ -16,12 +16,12 @@ const fn limit(kind: &'static str, seconds: u64) -> Limit {
     Limit { kind, time: Duration::from_secs(seconds) }
 }
 
-/// What a daemon or an API server does at once when something changes.
-pub const RECONCILED: Limit = limit("reconciled", 240);
+/// What a daemon or an API server does when something changes. Some things it looks for every 30 s, or every minute.
+pub const RECONCILED: Limit = limit("reconciled", 165);
 /// For what happens after two renewals of a Lease: a renewal that is not settled makes the count start again.
-pub const VOUCHED: Limit = limit("vouched", 300);
+pub const VOUCHED: Limit = limit("vouched", 150);
 /// For the end of a Namespace: where a kind was just deleted, its controller tries again after up to a minute.
-pub const NAMESPACE_GONE: Limit = limit("Namespace gone", 300);
+pub const NAMESPACE_GONE: Limit = limit("Namespace gone", 150);
 /// Several times as long as the leader waits for a Lease, and until it looks the next time but one: it forgets what it counted when it hears nobody.
 pub const SWEPT: Limit = limit("swept", 240);
 /// Pods are scheduled, pull nothing, and are ready.

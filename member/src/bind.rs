@@ -10,6 +10,7 @@
 //! | [`absence`] | whether it counts that something is not there |
 //! | [`provider`] | one contract, as long as its credential is the same |
 //! | [`contract`] | what is known of the cluster namespace, and how to write there |
+//! | [`holder`] | that no other cluster uses the contract |
 //! | [`heartbeat`] | shows the provider that we live; keeps the credential up to date |
 //! | [`binding`], [`crd`], [`policy`] | APIServiceBindings and their CRDs |
 //! | [`namespaces`], [`left`] | the end of APIServiceNamespaces, and which ones stay |
@@ -23,6 +24,7 @@ mod credential;
 #[cfg(test)]
 mod fixture;
 mod heartbeat;
+mod holder;
 mod konnector;
 mod lease;
 mod left;

@@ -2,6 +2,7 @@
 
 mod again;
 mod credential;
+mod holder;
 mod known;
 mod namespaces;
 mod readiness;
@@ -44,6 +45,8 @@ pub struct ApiServiceOptions {
     pub halves: Halves,
     /// APIs that the member may have beside those that are asked for, each as `PLURAL.GROUP`.
     pub agree: Vec<String>,
+    /// The contract becomes this cluster's although another one holds it, which is gone.
+    pub take_over: bool,
     /// How it is done.
     pub run: Run,
 }
@@ -84,7 +87,7 @@ pub enum Halves {
 /// # Errors
 /// Those of [`Error`]. Arguments and the state of the clusters are checked before anything is changed.
 pub async fn bind_apiservice(options: &ApiServiceOptions, say: Say<'_>) -> Result<Option<PathBuf>, Error> {
-    let ApiServiceOptions { name, halves, agree, run } = options;
+    let ApiServiceOptions { name, halves, agree, take_over, run } = options;
     if !name::is_dns_label(name) {
         return Err(Error::Argument(format!(
             "{name:?} cannot be the name of an APIServiceBinding: it must be a DNS label"
@@ -113,7 +116,7 @@ pub async fn bind_apiservice(options: &ApiServiceOptions, say: Say<'_>) -> Resul
             let consumer = Cluster::connect(consumer).await?;
             kubeconfig::folder_is_of(&consumer, run)?;
             outside::is_no_member(&consumer, run).await?;
-            let half = Consumer { cluster: &consumer, name, agree: &agree, run };
+            let half = Consumer { cluster: &consumer, name, agree: &agree, take_over: *take_over, run };
             Box::pin(half.bind(Some(&answer), say)).await
         }
         Halves::Both { provider, template, consumer } => {
@@ -122,7 +125,7 @@ pub async fn bind_apiservice(options: &ApiServiceOptions, say: Say<'_>) -> Resul
             kubeconfig::folder_is_of(&consumer, run)?;
             outside::is_no_member(&consumer, run).await?;
             let spec = offered(&provider, template).await?;
-            let half = Consumer { cluster: &consumer, name, agree: &agree, run };
+            let half = Consumer { cluster: &consumer, name, agree: &agree, take_over: *take_over, run };
             let binding = half.binding().await?;
             if let Some(binding) = &binding {
                 let exported = consent::exported(Some(binding));
@@ -154,6 +157,7 @@ struct Consumer<'a> {
     cluster: &'a Cluster,
     name: &'a str,
     agree: &'a [Resource],
+    take_over: bool,
     run: &'a Run,
 }
 
@@ -205,6 +209,9 @@ impl Consumer<'_> {
         consent::may_be_bound(self.cluster, &asked, known.binding.as_ref()).await?;
         consent::is_within(self.cluster, self.name, exported.as_deref().unwrap_or_default(), &agreed)?;
 
+        if let Some(contract) = &contract {
+            contract.hold(self.cluster, self.take_over).await?;
+        }
         let mut here = Installer::new(self.cluster, self.run, say);
         here.install_crds(&crds::member()).await?;
         here.install_crds(&bind::consumer_crds()).await?;

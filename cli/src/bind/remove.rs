@@ -9,6 +9,7 @@ use std::time::Duration;
 use api::bind::{
     binding::APIServiceBinding,
     condition::{Condition, READY},
+    holder::CONTRACT_IN_USE,
     label,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -62,7 +63,7 @@ pub async fn remove(options: &RemoveOptions, say: Say<'_>) -> Result<(), Error> 
     let contract = match provider {
         Some(provider) => {
             let identity = options.identity.as_ref().unwrap_or(&consumer.uid);
-            Contract::of(&consumer.name, identity, provider, remainder.contract.as_ref()).await?
+            Contract::of(&consumer, identity, provider, remainder.contract.as_ref()).await?
         }
         None => None,
     };
@@ -99,11 +100,19 @@ struct Ending<'a> {
 impl Ending<'_> {
     async fn end(&self, binding: &APIServiceBinding, say: Say<'_>) -> Result<(), Error> {
         let options = self.options;
-        let is_evicted =
-            said(binding, "Connected").is_some_and(|said| said.reason.as_deref() == Some("Evicted"));
-        if is_evicted && !options.force {
+        let reason = said(binding, "Connected").and_then(|said| said.reason.as_deref());
+        let why = match reason {
+            Some("Evicted") => {
+                Some("the provider has ended it, so nobody can say what becomes of copies there")
+            }
+            Some(CONTRACT_IN_USE) => {
+                Some("another cluster uses it, so copies there are not this one's to delete")
+            }
+            _ => None,
+        };
+        if let Some(why) = why.filter(|_| !options.force) {
             return Err(self.cluster.refuse(format!(
-                "the provider has ended the contract of {}, so nobody can say what becomes of copies there: nothing was changed; run it with --force",
+                "the contract of {} cannot be ended from here: {why}; nothing was changed; run it with --force to remove what is in this cluster",
                 options.name
             )));
         }

@@ -35,7 +35,7 @@ async fn status(world: &World, context: &str) -> Ran {
     run(&program, &line, &[("KUBECONFIG", &kubeconfig)], "").await
 }
 
-fn daemons(world: &World, cluster: &str) -> String {
+pub(super) fn daemons(world: &World, cluster: &str) -> String {
     let folder = world.fleet.cluster(cluster).unwrap().dir().join("daemons");
     format!("--external {}", folder.display())
 }

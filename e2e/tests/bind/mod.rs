@@ -8,6 +8,7 @@ mod evicted;
 mod flood;
 mod frozen;
 mod go;
+mod holder;
 mod isolation;
 mod konnector;
 mod lifecycle;

@@ -78,6 +78,7 @@ pub async fn bind(
             consumer: context(fleet, consumer.name()),
         },
         agree: Vec::new(),
+        take_over: false,
         run: run(consumer),
     };
     let kubeconfig = cli::bind_apiservice(&options, say).await?;

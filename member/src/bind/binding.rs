@@ -13,7 +13,10 @@ mod verdict;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use api::{bind::condition::Answer, label::MEMBER};
+use api::{
+    bind::{condition::Answer, holder::Other},
+    label::MEMBER,
+};
 use kit::{
     boot::Env,
     failure::Failure,
@@ -55,6 +58,8 @@ pub(crate) enum Link {
     Failing(Failure),
     /// It has ended the contract.
     Evicted,
+    /// Another cluster holds the contract.
+    InUse(Other),
     /// It answers, but has not told all of the cluster namespace in time.
     Untold(Untold),
     Up(Box<Contract>, Beating),
@@ -80,7 +85,9 @@ impl Link {
         match self {
             Self::Connecting => "Connecting",
             Self::Unusable(_) => "Unusable",
-            Self::Refused(_) | Self::Failing(_) | Self::Untold(_) | Self::Evicted => "Failing",
+            Self::Refused(_) | Self::Failing(_) | Self::Untold(_) | Self::Evicted | Self::InUse(_) => {
+                "Failing"
+            }
             Self::Up(..) => "Connected",
         }
     }

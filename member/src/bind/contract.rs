@@ -6,6 +6,7 @@ mod room;
 mod told;
 
 use std::{
+    collections::BTreeSet,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -17,7 +18,7 @@ use api::{
         export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace, APIServiceNamespaceSpec},
         label,
     },
-    label::MEMBER,
+    label::{CLUSTER_UID, MEMBER},
     view::Meta,
 };
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -73,6 +74,8 @@ pub(crate) struct Known {
     pub(crate) namespaces: Decoded<APIServiceNamespace>,
     pub(crate) cluster_bindings: Decoded<ClusterBinding>,
     pub(crate) secrets: Decoded<Secret>,
+    /// Namespaces of ours in whose place at the provider a copy of one of our objects is.
+    used: BTreeSet<String>,
     /// What the Namespaces say, until something changes.
     pub(super) assigned: Option<Arc<Assigned>>,
     room: Room,
@@ -106,6 +109,8 @@ impl<P: Resource> Gather<Told<P>> for Listing<P> {
 pub(crate) struct Contract {
     pub(crate) env: Env,
     pub(crate) cluster_namespace: Arc<ClusterNamespace>,
+    /// uid of this cluster, which holds the contract.
+    pub(crate) us: Arc<str>,
     pub(crate) known: Shared<Known>,
     changed: watch::Sender<u64>,
     /// The provider was restored from a backup: what is known of it is worth nothing.
@@ -118,11 +123,12 @@ pub(crate) struct Contract {
 
 impl Contract {
     /// Nothing is watched before [`watch`](Self::watch).
-    pub(crate) fn new(env: &Env, target: Target, uid: String) -> Result<Self, kubeconfig::Error> {
+    pub(crate) fn new(env: &Env, target: Target, uid: String, us: &str) -> Result<Self, kubeconfig::Error> {
         let client = env.hold.guard(target.connect()?);
         Ok(Self {
             env: env.clone(),
             cluster_namespace: Arc::new(ClusterNamespace { name: target.namespace.clone(), uid }),
+            us: us.into(),
             known: Shared::default(),
             changed: watch::Sender::new(0),
             restored: CancellationToken::new(),
@@ -248,6 +254,7 @@ impl Contract {
         let metadata = ObjectMeta {
             name: Some(namespace.to_owned()),
             namespace: Some(self.cluster_namespace.name.clone()),
+            annotations: Some([(CLUSTER_UID.to_owned(), self.us.to_string())].into()),
             ..ObjectMeta::default()
         };
         let want = APIServiceNamespace { metadata, spec: APIServiceNamespaceSpec {}, status: None };
@@ -275,8 +282,67 @@ impl Contract {
         })
     }
 
+    /// A copy of one of our objects is in the place of this Namespace of ours: if nobody is noted on its APIServiceNamespace, it is for us.
+    pub(crate) fn uses(&self, namespace: &str) {
+        let is_news = self.known.with(|known| {
+            let is_unmarked = |there: &APIServiceNamespace| !there.annotations().contains_key(CLUSTER_UID);
+            known.namespaces.get(namespace).is_some_and(is_unmarked)
+                && known.used.insert(namespace.to_owned())
+        });
+        if is_news {
+            self.changed.send_modify(|times| *times += 1);
+        }
+    }
+
+    /// Those that are for us, and do not say so yet.
+    pub(crate) fn unmarked(&self) -> Vec<APIServiceNamespace> {
+        self.known.with(|known| {
+            let used = known.used.iter().filter_map(|namespace| known.namespaces.get(namespace));
+            used.filter(|there| may_be_marked(there)).cloned().collect()
+        })
+    }
+
+    /// Whether the APIServiceNamespace was made for this cluster, as it says: no other one is ours to delete.
+    pub(crate) fn is_for_us(&self, namespace: &APIServiceNamespace) -> bool {
+        namespace.annotations().get(CLUSTER_UID).is_some_and(|uid| **uid == *self.us)
+    }
+
     /// Whether the APIServiceNamespace was made by the provider, on its own.
     pub(crate) fn is_providers(namespace: &APIServiceNamespace) -> bool {
         namespace.labels().get(label::OWNER).is_some_and(|owner| owner == "provider")
+    }
+}
+
+/// Whether nobody is noted on it, and it may be one that a consumer made.
+fn may_be_marked(namespace: &APIServiceNamespace) -> bool {
+    let is_going = namespace.metadata.deletion_timestamp.is_some();
+    !is_going && !namespace.annotations().contains_key(CLUSTER_UID) && !Contract::is_providers(namespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::bind::fixture;
+
+    #[tokio::test]
+    async fn only_one_with_a_copy_of_ours_on_which_nobody_is_noted_becomes_ours() {
+        let contract = fixture::contract();
+        let add = |name: &str, annotations: serde_json::Value, owner: &str| {
+            let metadata = json!({"name": name, "uid": name, "resourceVersion": "1", "annotations": annotations,
+                "labels": {label::OWNER: owner}});
+            let namespace = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
+            contract.known.with(|known| known.namespaces.change(Change::Apply(namespace)));
+        };
+        add("default", json!({}), "consumer");
+        add("shop", json!({}), "consumer");
+        add("theirs", json!({CLUSTER_UID: "them"}), "consumer");
+        add("wanted", json!({}), "provider");
+        for used in ["shop", "theirs", "wanted", "unknown"] {
+            contract.uses(used);
+        }
+        let unmarked: Vec<_> = contract.unmarked().iter().map(ResourceExt::name_any).collect();
+        assert_eq!(unmarked, ["shop"]);
     }
 }

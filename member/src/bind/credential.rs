@@ -64,13 +64,9 @@ pub(super) async fn claim(env: &Env, local: &Local, secret: &str) -> Result<Opti
 
 /// Why this cluster namespace, to which the credential leads, is not for our cluster, if its identity says so. A note on the Secret says
 /// nothing where the Secret was new to us.
-pub(super) async fn others_contract(
-    env: &Env,
-    cluster_namespace: &Meta<Namespace>,
-) -> Result<Option<Unusable>, Error> {
-    let us = cluster_uid(&env.client).await?;
+pub(super) fn others_contract(us: &str, cluster_namespace: &Meta<Namespace>) -> Option<Unusable> {
     let identity = cluster_namespace.annotations().get(IDENTITY).map(String::as_str);
-    Ok(identity::of_another(identity, &us).map(|other| Unusable::OfAnotherCluster(other.to_owned())))
+    identity::of_another(identity, us).map(|other| Unusable::OfAnotherCluster(other.to_owned()))
 }
 
 fn of_another(noted: &str, us: &str) -> Option<Unusable> {

@@ -1,6 +1,9 @@
 //! What tests of binding start with: a contract with a provider that does not answer.
 
-use api::bind::{label, mapping::Strategy, resource::InformerScope};
+use api::{
+    bind::{label, mapping::Strategy, resource::InformerScope},
+    label::CLUSTER_UID,
+};
 use kit::{client::kubeconfig::Target, objects::Change};
 use kube::{Client, api::ApiResource, client::Body, core::Status};
 use serde_json::json;
@@ -39,7 +42,7 @@ pub(crate) fn contract() -> Contract {
 fn at(address: &str) -> Contract {
     let kubeconfig = String::from_utf8(kubeconfig("kube-bind-37p3oxx6sh4fd", "t")).unwrap();
     let target = Target::read(kubeconfig.replace("127.0.0.1:6443", address).as_bytes()).unwrap();
-    Contract::new(&access().env, target, "n1".into()).unwrap()
+    Contract::new(&access().env, target, "n1".into(), "us").unwrap()
 }
 
 /// A contract with a provider that nobody answers for.
@@ -56,7 +59,7 @@ pub(crate) fn assign(contract: &Contract, ours: &str, theirs: &str) {
 /// The same, for which `owner` asked.
 pub(crate) fn assign_for(contract: &Contract, owner: &str, ours: &str, theirs: &str) {
     let metadata = json!({"name": ours, "namespace": contract.cluster_namespace.name, "uid": ours, "resourceVersion": "1",
-        "labels": {label::OWNER: owner}});
+        "labels": {label::OWNER: owner}, "annotations": {CLUSTER_UID: "us"}});
     let namespace = json!({"metadata": metadata, "spec": {}, "status": {"namespace": theirs}});
     let namespace = serde_json::from_value(namespace).unwrap();
     contract.known.with(|known| {

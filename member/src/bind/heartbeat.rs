@@ -14,6 +14,7 @@ use api::bind::{
     binding::{ClusterBinding, ClusterBindingStatus, SecretName},
     condition::{Answer, Severity, Verdict, conditions},
     duration::GoDuration,
+    holder::{held_by, noted},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -30,6 +31,7 @@ use self::{
 };
 use super::{
     contract::{Contract, IN_TIME},
+    holder,
     local::{Local, NAMESPACE},
 };
 
@@ -175,6 +177,9 @@ impl Heartbeat {
         else {
             return Ok(None);
         };
+        if holder::known_other(&self.contract).is_some() {
+            return Err(Error::Stale);
+        }
         let now = (self.now)();
         let have = binding.status.clone().unwrap_or_default();
         let want = self.status(&have, now);
@@ -227,12 +232,17 @@ impl Heartbeat {
             None => no("ProviderSecretNotFound", "the Secret with the kubeconfig is not there"),
         };
         let verdicts = [Verdict::new("SecretValid", secret), Verdict::new("ValidVersion", Answer::Yes)];
+        let said = conditions(&have.conditions, &verdicts, &[], now);
         ClusterBindingStatus {
             last_heartbeat_time: Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now))),
             heartbeat_interval: Some(GoDuration(INTERVAL)),
             konnector_version: Some(format!("v{}", env!("CARGO_PKG_VERSION"))),
             consumer_secret_ref: Some(self.named(have)),
-            conditions: conditions(&have.conditions, &verdicts, &[], now),
+            conditions: match held_by(have) {
+                // It was made anew, since we hold the contract.
+                None => noted(&said, &self.contract.us, now),
+                Some(_) => said,
+            },
         }
     }
 }

@@ -18,6 +18,7 @@ use serde_json::json;
 use super::{
     contract::Contract,
     crd::is_of,
+    holder,
     local::{Crd, Local},
     policy::leaves_copies,
     sync::Here,
@@ -30,6 +31,7 @@ pub(crate) async fn take_back(
     left: &[ApiResource],
 ) -> Result<(), Error> {
     if !marked(contract, namespace, left).await? {
+        holder::ensure(contract).await?;
         contract.writer.delete(namespace, false).await?;
     }
     Ok(())

@@ -1,16 +1,21 @@
 //! APIServiceNamespaces go when the Namespace of our cluster that they are for is gone; and a Namespace that the provider wants is made.
 //!
 //! Watches APIServiceNamespaces and our Namespaces. Writes Namespaces for APIServiceNamespaces that the provider made itself ([`wanted`]).
-//! Deletes APIServiceNamespaces that are ours, and marks those in which copies are to stay ([`left`]); the provider then deletes its Namespace.
+//! Deletes APIServiceNamespaces that say that they are for this cluster, and marks those in which copies are to stay ([`left`]); the provider then deletes its Namespace.
 //! Objects are not left behind: each holds its Namespace here until its copy is gone. A Namespace that is not there is gone, also if
 //! that was not seen, unless our cluster was restored from a backup that may lack it ([`absence`](super::absence)).
 
 mod wanted;
 
-use api::{bind::export::APIServiceNamespace, label::MEMBER, view::Meta};
+use api::{
+    bind::export::APIServiceNamespace,
+    label::{CLUSTER_UID, MEMBER},
+    view::Meta,
+};
 use k8s_openapi::api::core::v1::Namespace;
 use kit::write::{Error, Writer};
 use kube::{Api, ResourceExt, api::ApiResource};
+use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
@@ -86,10 +91,12 @@ impl Namespaces {
         self.seen.extend(live.iter().cloned());
         let all: Vec<_> = self.contract.known.with(|known| known.namespaces.iter().cloned().collect());
         let mut failed = self.make_wanted(&all, &live).await;
+        failed = failed.and(self.mark().await);
         // What leaves copies is told by its CRDs; without one nothing is taken back until it is there again.
         let Some(left) = self.left() else { return failed };
-        let over =
-            |namespace: &&APIServiceNamespace| is_over(namespace, &live, &self.seen, &self.absence.gaps);
+        let over = |namespace: &&APIServiceNamespace| {
+            self.contract.is_for_us(namespace) && is_over(namespace, &live, &self.seen, &self.absence.gaps)
+        };
         for namespace in all.iter().filter(over) {
             let name = namespace.name_any();
             if let Err(error) = self.take_back(namespace, &name, &left).await {
@@ -98,6 +105,15 @@ impl Namespaces {
             }
         }
         failed
+    }
+
+    /// Notes on those that have copies of our objects that they are for this cluster: Go's konnector, and older members, note nothing.
+    async fn mark(&self) -> Result<(), Error> {
+        for namespace in self.contract.unmarked() {
+            let patch = json!({"metadata": {"annotations": {CLUSTER_UID: &*self.contract.us}}});
+            self.contract.writer.merge::<APIServiceNamespace>(&namespace, None, patch).await?;
+        }
+        Ok(())
     }
 
     /// The watch of our Namespaces may be behind that of the provider: what is new there is not gone here. So the API server is asked.

@@ -7,7 +7,7 @@ mod syncs;
 
 use std::time::{Duration, Instant};
 
-use api::view::Meta;
+use api::{bind::holder::Other, view::Meta};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kit::{
@@ -27,11 +27,12 @@ use tracing::Instrument;
 
 use self::syncs::Syncs;
 use super::{
-    absence::Absence,
+    absence::{Absence, cluster_uid},
     binding::{Bindings, Link, Untold},
     contract::{Contract, IN_TIME},
     credential::{Unusable, claim, others_contract},
     heartbeat::{Heartbeat, ends_contract},
+    holder,
     local::Local,
     namespaces::Namespaces,
 };
@@ -69,13 +70,14 @@ pub(crate) async fn run(
         if let Some(unusable) = claimed((&env, &local), &secret, &link, &stop).await {
             return broken(&link, unusable, &stop).await;
         }
-        while let Some(contract) = connect(&env, target.clone(), &link, &stop).await {
+        while let Some(contract) = connect((&env, &local), target.clone(), &link, &stop).await {
             let here = (&local, &*secret, &link);
-            Box::pin(serve(contract, bindings.clone(), here, absence.clone(), &stop)).await;
-            if stop.is_cancelled() {
-                return;
+            let ended = Box::pin(serve(contract, bindings.clone(), here, absence.clone(), &stop)).await;
+            match ended {
+                _ if stop.is_cancelled() => return,
+                Ended::Restored => tell_restored(&env, &local, &secret),
+                Ended::Stopped | Ended::Taken => {}
             }
-            tell_restored(&env, &local, &secret);
             // It may seem to be restored again and again, and must not be read without a pause.
             before(&stop, tokio::time::sleep(ASK_AGAIN)).await;
         }
@@ -175,7 +177,7 @@ async fn counted(tally: Tally, mut link: watch::Receiver<Link>, stop: Cancellati
 
 /// Finds the cluster namespace; says on the bindings why it is not found, and tries again.
 async fn connect(
-    env: &Env,
+    (env, local): (&Env, &Local),
     target: Target,
     link: &watch::Sender<Link>,
     stop: &CancellationToken,
@@ -196,18 +198,25 @@ async fn connect(
         };
         let failure = match found {
             Err(_) => Failure::Unreachable("no answer in time"),
-            Ok(Ok(namespace)) => match others_contract(env, &namespace).await {
-                Ok(Some(unusable)) => {
-                    broken(link, unusable, stop).await;
-                    return None;
-                }
-                Ok(None) => match Contract::new(env, target.clone(), namespace.uid().unwrap_or_default()) {
-                    Ok(contract) => {
-                        taken_here(link);
-                        return Some(contract);
+            Ok(Ok(namespace)) => match cluster_uid(&env.client).await.map_err(Error::from) {
+                Ok(us) => {
+                    if let Some(unusable) = others_contract(&us, &namespace) {
+                        broken(link, unusable, stop).await;
+                        return None;
                     }
-                    Err(error) => Failure::Other(error.to_string()),
-                },
+                    taken_here(link);
+                    match held((env, local), &target, (namespace.uid().unwrap_or_default(), &us)).await {
+                        Ok(Ok(contract)) => return Some(contract),
+                        Ok(Err(other)) => {
+                            in_use(link, other);
+                            if !before(stop, tokio::time::sleep(ASK_AGAIN)).await {
+                                return None;
+                            }
+                            continue;
+                        }
+                        Err(failure) => failure,
+                    }
+                }
                 Err(error) => {
                     refused_here(link, &error);
                     if !before(stop, tokio::time::sleep(ASK_AGAIN)).await {
@@ -228,6 +237,37 @@ async fn connect(
     }
 }
 
+/// The contract, which this cluster holds, or who else does. `uid` is that of the cluster namespace, `us` that of this cluster.
+async fn held(
+    (env, local): (&Env, &Local),
+    target: &Target,
+    (uid, us): (String, &str),
+) -> Result<Result<Contract, Other>, Failure> {
+    let contract = Contract::new(env, target.clone(), uid, us);
+    let contract = contract.map_err(|error| Failure::Other(error.to_string()))?;
+    let held = tokio::time::timeout(IN_TIME, holder::hold(&contract, local, Timestamp::now()));
+    match held.await {
+        Err(_) => Err(Failure::Unreachable("no answer in time")),
+        Ok(Ok(other)) => Ok(other.map_or(Ok(contract), Err)),
+        Ok(Err(Error::Gone)) => {
+            let namespace = &contract.cluster_namespace.name;
+            Err(Failure::Other(format!(
+                "there is no ClusterBinding {namespace}/cluster, which says who uses the contract"
+            )))
+        }
+        Ok(Err(error)) => Err(error.failure()),
+    }
+}
+
+/// Says on the bindings that another cluster holds the contract.
+fn in_use(link: &watch::Sender<Link>, other: Other) {
+    let is_said = matches!(&*link.borrow(), Link::InUse(said) if *said == other);
+    if !is_said {
+        tracing::warn!("the contract is in use by {other}: nothing of it is read or written here");
+        link.send_replace(Link::InUse(other));
+    }
+}
+
 /// Waits until all is known of the cluster namespace; says what is not told in time.
 async fn listed(watches: &Watches, link: &watch::Sender<Link>, stop: &CancellationToken, in_time: Duration) {
     loop {
@@ -243,14 +283,23 @@ async fn listed(watches: &Watches, link: &watch::Sender<Link>, stop: &Cancellati
     }
 }
 
-/// Serves the contract until `stop`, or until the provider turns out to be restored from a backup: then all of it begins anew.
+/// Why a contract is served no longer.
+enum Ended {
+    Stopped,
+    /// The provider was restored from a backup: all begins anew.
+    Restored,
+    /// Another cluster holds it now.
+    Taken,
+}
+
+/// Serves the contract until `stop`, or until it has [ended](Ended) for another reason.
 async fn serve(
     contract: Contract,
     bindings: Bindings,
     (local, secret, link): (&Local, &str, &watch::Sender<Link>),
     absence: Absence,
     stop: &CancellationToken,
-) {
+) -> Ended {
     let (watches, mut tasks) = (Watches::default(), JoinSet::new());
     contract.watch(&watches, &mut tasks);
     tokio::select! {
@@ -258,7 +307,8 @@ async fn serve(
         Some(Err(error)) = tasks.join_next() => resume(error),
     }
     if stop.is_cancelled() {
-        return tasks.shutdown().await;
+        tasks.shutdown().await;
+        return Ended::Stopped;
     }
     tracing::info!(cluster_namespace = contract.cluster_namespace.name, "connected to the provider");
     let heartbeat = Heartbeat::new((&contract, local), secret, Timestamp::now, &watches);
@@ -271,11 +321,18 @@ async fn serve(
     let syncs = Syncs::new((&contract, local), absence, bindings.unsynced(), beating);
     let kept = syncs.keep(bindings, &work);
     tokio::pin!(kept);
+    let mut ended = Ended::Stopped;
     loop {
         tokio::select! {
             () = &mut kept => break,
             () = restored(&contract, &watches), if !work.is_cancelled() => {
                 link.send_replace(Link::Connecting);
+                ended = Ended::Restored;
+                work.cancel();
+            }
+            other = holder::taken(&contract), if !work.is_cancelled() => {
+                in_use(link, other);
+                ended = Ended::Taken;
                 work.cancel();
             }
             Some(Err(error)) = tasks.join_next() => resume(error),
@@ -286,6 +343,7 @@ async fn serve(
         ended.unwrap_or_else(resume);
     }
     tasks.shutdown().await;
+    ended
 }
 
 /// Returns when a watch, or the heartbeat, has found that the provider was restored.

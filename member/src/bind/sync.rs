@@ -54,7 +54,7 @@ pub(crate) use self::{bound::Bound, entry::Here, unsynced::Unsynced};
 use self::{
     copies::Copies,
     entry::{Ours, Pair},
-    plan::{Problem, Rules, Step, next},
+    plan::{Problem, Rules, Step, is_copy_of, next},
     trail::Trail,
 };
 use super::{absence::Absence, contract::Contract, local::Local};
@@ -149,6 +149,12 @@ impl Sync {
             // Asked before the pair is read: a list that comes in between has not told what that says.
             let is_told = self.copies.are_told(namespace, assigned.as_deref());
             let Some(pair) = self.store.get(&place) else { return Ok(self.in_step(&place)) };
+            let cluster_namespace = &self.contract.cluster_namespace.name;
+            if let (Some(namespace), Some(here), Some(there)) = (namespace, &pair.here, &pair.there)
+                && is_copy_of(there, here, cluster_namespace)
+            {
+                self.contract.uses(namespace);
+            }
             if assigned.is_some() && pair.unassigned.is_some() {
                 self.store.note(&place, |pair| pair.unassigned = None);
             }

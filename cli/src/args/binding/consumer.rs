@@ -34,6 +34,9 @@ pub(super) struct ApiServiceArgs {
     /// An API that is bound beside those that are asked for, as PLURAL.GROUP; for each one --agree.
     #[arg(long, value_name = "PLURAL.GROUP")]
     agree: Vec<String>,
+    /// With -f: use the contract although another cluster does, which is gone.
+    #[arg(long)]
+    take_over: bool,
     #[command(flatten)]
     place: Where,
     #[command(flatten)]
@@ -84,6 +87,7 @@ impl ApiServiceArgs {
         let wrong = |line: &str| Err(Error::Argument(line.to_owned()));
         match is_provider {
             false if self.identity.is_some() => wrong("--identity goes with --only provider"),
+            _ if self.take_over && self.file.is_none() => wrong("--take-over goes with -f"),
             true if self.file.is_some() => wrong("-f goes with --only consumer"),
             true if !self.agree.is_empty() => {
                 wrong("--agree is for the consumer to say: it goes without --only provider")
@@ -125,7 +129,7 @@ impl TryFrom<ApiServiceArgs> for ApiServiceOptions {
                     .into(),
             ));
         }
-        Ok(Self { name: args.name, halves, agree: args.agree, run })
+        Ok(Self { name: args.name, halves, agree: args.agree, take_over: args.take_over, run })
     }
 }
 

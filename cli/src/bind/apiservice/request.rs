@@ -72,8 +72,8 @@ impl Consumer<'_> {
 
 /// The cluster namespace, by its credential.
 pub(super) struct Contract {
-    provider: Cluster,
-    namespace: String,
+    pub(super) provider: Cluster,
+    pub(super) namespace: String,
 }
 
 impl Contract {

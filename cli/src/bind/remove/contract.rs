@@ -2,19 +2,35 @@
 
 use std::time::Duration;
 
-use api::bind::export::APIServiceExport;
+use api::bind::{binding::ClusterBinding, export::APIServiceExport, holder::Other};
 use k8s_openapi::api::core::v1::Namespace;
 use kit::client::kubeconfig::Target;
+use kube::Api;
 
 use super::{RemoveOptions, going, remainder::Remainder};
 use crate::{
     Error,
-    bind::parties::{by_identity, not_of, not_with},
-    cluster::Cluster,
+    bind::{
+        holder::other,
+        parties::{by_identity, not_of, not_with},
+    },
+    cluster::{Cluster, known},
     eraser::{Eraser, Say, called},
     objects::Object,
     rollout,
 };
+
+/// Who else than the consumer holds the contract in this Namespace.
+async fn held_by_other(
+    provider: &Cluster,
+    namespace: &str,
+    consumer: &Cluster,
+) -> Result<Option<Other>, Error> {
+    let bindings = Api::<ClusterBinding>::namespaced(provider.client.clone(), namespace);
+    let doing = format!("read ClusterBinding {namespace}/cluster");
+    let binding = provider.request(doing, known(bindings.get("cluster"))).await?;
+    other(consumer, &binding.and_then(|binding| binding.status).unwrap_or_default()).await
+}
 
 /// The provider's half.
 pub(super) struct Contract {
@@ -27,13 +43,13 @@ impl Contract {
     /// The Namespace that a Secret of the consumer names, if it is this consumer's: it is going to be deleted with the rights of an administrator
     /// of the provider. Where no Secret is left, the consumer's by its identity; none if there is none.
     pub(super) async fn of(
-        consumer: &str,
+        consumer: &Cluster,
         identity: &str,
         provider: Cluster,
         named: Option<&Target>,
     ) -> Result<Option<Self>, Error> {
         let name = match named {
-            Some(target) => match not_with(&provider, consumer, target).await? {
+            Some(target) => match not_with(&provider, &consumer.name, target).await? {
                 Some(why) => {
                     return Err(provider
                         .refuse(format!("{why}; without --provider-context the binding alone is removed")));
@@ -49,10 +65,17 @@ impl Contract {
         let there = provider.read(&namespace).await?;
         match there.and_then(|there| not_of(&there.metadata(), identity)) {
             Some(why) => Err(provider.refuse(format!(
-                "the credential of {consumer} leads to {namespace}, which {why}: it is not touched; if the contract was asked for with another \
-                 --identity, say that again; without --provider-context the binding alone is removed"
+                "the credential of {} leads to {namespace}, which {why}: it is not touched; if the contract was asked for with another \
+                 --identity, say that again; without --provider-context the binding alone is removed",
+                consumer.name
             ))),
-            None => Ok(Some(Self { provider, namespace })),
+            None => match held_by_other(&provider, &name, consumer).await? {
+                Some(other) => Err(provider.refuse(format!(
+                    "the contract in {namespace} is in use by {other}, and not by {}: it is not touched; without --provider-context the binding alone is removed",
+                    consumer.name
+                ))),
+                None => Ok(Some(Self { provider, namespace })),
+            },
         }
     }
 

@@ -6,6 +6,7 @@ use api::bind::{
     binding::APIServiceBinding,
     condition::{Answer, Severity, Verdict},
     export::Phase,
+    holder::{CONTRACT_IN_USE, Other},
 };
 
 use kube::ResourceExt;
@@ -43,6 +44,14 @@ fn evicted() -> Answer {
     )
 }
 
+fn in_use(other: &Other) -> Answer {
+    let message = format!(
+        "the contract is in use by {other}: nothing of it is read, written or deleted here. Ask the provider for a contract of this cluster's own \
+         (--identity); if that cluster is gone, run `freeport bind apiservice NAME -f FILE --take-over`"
+    );
+    error(CONTRACT_IN_USE, message)
+}
+
 fn away(why: String) -> Answer {
     Answer::No(Severity::Warning, "ProviderUnavailable", why)
 }
@@ -64,6 +73,7 @@ fn unheard(why: Option<&str>) -> Answer {
 pub(super) fn unconnected(link: &Link, was_connected: bool) -> Vec<Verdict> {
     let connected = match link {
         Link::Evicted => evicted(),
+        Link::InUse(other) => in_use(other),
         Link::Failing(failure) => away(failure.to_string()),
         Link::Untold(untold) => away(untold.to_string()),
         Link::Unusable(unusable) => error(unusable.reason(), unusable.to_string()),
@@ -79,6 +89,7 @@ pub(super) fn unconnected(link: &Link, was_connected: bool) -> Vec<Verdict> {
         }
         Link::Failing(failure) => (Answer::Yes, Some(error("InformerSyncTimeout", failure.to_string()))),
         Link::Evicted => (Answer::Yes, Some(error("InformerSyncTimeout", "the contract has ended"))),
+        Link::InUse(other) => (Answer::Yes, Some(in_use(other))),
         Link::Untold(untold) => (Answer::Yes, Some(error("InformerSyncTimeout", untold.to_string()))),
         Link::Connecting | Link::Up(..) => (Answer::Yes, Some(not_yet("Connecting", UNANSWERED))),
     };
@@ -86,6 +97,7 @@ pub(super) fn unconnected(link: &Link, was_connected: bool) -> Vec<Verdict> {
     // Who does not get as far as that sends no heartbeat either.
     let heartbeat = match link {
         Link::Refused(_) => not_yet("Pending", "the provider is asked after that"),
+        Link::InUse(other) => in_use(other),
         Link::Connecting | Link::Up(..) => not_yet("Pending", UNANSWERED),
         _ => unheard(None),
     };

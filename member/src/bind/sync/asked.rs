@@ -17,7 +17,7 @@ use super::{
     copy::{Whose, is_left, is_offered, whose},
     entry::{At, Here, There},
 };
-use crate::bind::policy::leaves_copies;
+use crate::bind::{holder, policy::leaves_copies};
 
 impl Sync {
     /// Whether the copy of the object at `place` may go, which is `here`, or not here any more.
@@ -25,6 +25,7 @@ impl Sync {
     /// # Errors
     /// [`Error::Stale`] where what is known is late: it is to be decided again.
     pub(super) async fn may_go(&self, place: &Place, here: Option<&Here>) -> Result<(), Error> {
+        holder::ensure(&self.contract).await?;
         let client = self.contract.env.client.clone();
         if here.is_none() {
             let objects = match &place.namespace {

@@ -212,7 +212,8 @@ fn is_of_somebody(there: &There) -> bool {
     there.annotations().get(api::bind::label::CONSUMER_UID).is_some_and(|uid| !uid.is_empty())
 }
 
-fn is_copy_of(there: &There, here: &Here, cns: &str) -> bool {
+/// Whether it was made for this object of ours.
+pub(super) fn is_copy_of(there: &There, here: &Here, cns: &str) -> bool {
     let says = there.annotations().get(api::bind::label::CONSUMER_UID);
     let is_ours = whose(there, None, cns) == Whose::Ours && !is_offered(there);
     is_ours && says.is_some() && says == here.uid().as_ref()

@@ -97,7 +97,10 @@ impl Bindings {
 fn ours(contract: &Contract) -> Vec<APIServiceNamespace> {
     let is_ours = |namespace: &&APIServiceNamespace| {
         let is_going = namespace.metadata.deletion_timestamp.is_some();
-        !is_going && !Contract::is_providers(namespace) && !leaves_copies(*namespace)
+        !is_going
+            && contract.is_for_us(namespace)
+            && !Contract::is_providers(namespace)
+            && !leaves_copies(*namespace)
     };
     contract.known.with(|known| known.namespaces.iter().filter(is_ours).cloned().collect())
 }

@@ -1,0 +1,104 @@
+//! One contract, two clusters: one of them uses it, and the other one touches nothing.
+
+use api::bind::export::APIServiceNamespace;
+use e2e::{
+    binding::{
+        BINDING, Offered, becomes, bind_with, binding_says,
+        provider::{contract_for, granted},
+    },
+    cluster::Cluster,
+    daemon::End,
+    waiting::{NAMESPACE_GONE, always, within},
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use super::{
+    commands::{daemons, freeport},
+    konnector::unbind,
+};
+
+const NAME: &str = "heldnears";
+
+#[e2e::test]
+fn of_two_clusters_with_one_contract_the_second_touches_nothing_until_it_takes_over() {
+    BINDING.alone(async |world| {
+        let (leader, east, west) = (world.leader(), world.cluster("east"), world.cluster("west"));
+        let offered = Offered::new(NAME, "Namespaced");
+        let (cns, kubeconfig) = contract_for(world, "team-held", &[&offered]).await;
+        granted(world, &cns, &offered).await;
+        bind_with(west, NAME, &offered, kubeconfig.clone()).await;
+        let ours = world.namespace("bind-held", &["west"]).await;
+        let copies = offered.objects(leader, Some(&format!("{cns}-{ours}")));
+        offered.create(west, Some(&ours), "kept", json!({"spec": {"size": "l"}})).await;
+        becomes("is at the provider", &copies, "kept", |_| true).await;
+        binding_says(world, "west", NAME, "Ready", "True", "").await;
+        let copy = copies.get("kept").await.unwrap().uid();
+
+        // By hand, as the file of another cluster is applied.
+        bind_with(east, NAME, &offered, kubeconfig.clone()).await;
+        binding_says(world, "east", NAME, "Connected", "False", "ContractInUse").await;
+        let is_untouched = async || {
+            let copy_now = copies.get_opt("kept").await.unwrap();
+            let is_kept = copy_now
+                .as_ref()
+                .is_some_and(|now| now.uid() == copy && now.metadata.deletion_timestamp.is_none());
+            if is_kept { Ok(()) } else { Err(format!("{copy_now:?}")) }
+        };
+        always("the copy stays", is_untouched).await;
+        world.end("freeport-member-east", End::Crash).await;
+        world.launch("freeport-member-east").await;
+        binding_says(world, "east", NAME, "Connected", "False", "ContractInUse").await;
+        always("the copy stays", is_untouched).await;
+        binding_says(world, "west", NAME, "Ready", "True", "").await;
+
+        // By the command, which refuses; and it ends nothing of the first one's.
+        let answer = json!({"kind": "BindingResourceResponse", "kubeconfig": kubeconfig, "requests": []});
+        let file = world.fleet.cluster("east").unwrap().dir().join("held.yaml");
+        std::fs::write(&file, answer.to_string()).unwrap();
+        let bind = format!(
+            "apiservice {NAME} --only consumer -f {} --context east --agree {} {}",
+            file.display(),
+            offered.name(),
+            daemons(world, "east")
+        );
+        freeport(world, &bind).await.refused(&["is in use by", "--take-over"]);
+        let remove = format!("remove {NAME} --context east");
+        freeport(world, &remove).await.refused(&["another cluster uses it", "--force"]);
+        let with_provider = format!("{remove} --force --provider-context leader --identity team-held");
+        freeport(world, &with_provider).await.refused(&["is in use by", "not touched"]);
+
+        // The first one is gone, its owner says. What was made for it stays; what is new is the second one's.
+        freeport(world, &format!("{bind} --take-over")).await.succeeded();
+        binding_says(world, "west", NAME, "Connected", "False", "ContractInUse").await;
+        binding_says(world, "east", NAME, "Ready", "True", "").await;
+        let theirs = world.namespace("bind-held-too", &["east"]).await;
+        let of_east = offered.objects(leader, Some(&format!("{cns}-{theirs}")));
+        offered.create(east, Some(&theirs), "new", json!({"spec": {"size": "s"}})).await;
+        becomes("is at the provider", &of_east, "new", |_| true).await;
+        always("the copy stays", is_untouched).await;
+        let namespaces = leader.api::<APIServiceNamespace>(&cns);
+        assert!(namespaces.get_opt(&ours).await.unwrap().is_some());
+
+        // East ends its own, and nothing else.
+        unbind(world, "east", &offered).await;
+        namespace_goes(leader, &format!("{cns}-{theirs}")).await;
+        is_untouched().await.unwrap();
+        freeport(world, &format!("remove {NAME} --context west --force")).await.succeeded();
+        is_untouched().await.unwrap();
+        world.release(&ours).await;
+        world.release(&theirs).await;
+        leader.release_namespace(&cns).await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+async fn namespace_goes(cluster: &Cluster, name: &str) {
+    let namespaces = Api::<Namespace>::all(cluster.client.clone());
+    within(NAMESPACE_GONE, "the provider's Namespace is gone", || async {
+        let there = namespaces.get_opt(name).await.map_err(|error| error.to_string())?;
+        there.map_or(Ok(()), |there| Err(format!("{:?}", there.status)))
+    })
+    .await;
+}
