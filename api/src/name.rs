@@ -128,6 +128,12 @@ pub fn service_of_slice(slice: &str) -> Option<&str> {
     (service.starts_with(label::IMPORTED_PREFIX) && is_hash(hash)).then_some(service)
 }
 
+/// Whether a Service, or core Endpoints, of this name realise the import that they are labelled with. A copy that somebody made of them, which
+/// has their labels, does not.
+pub fn realises(name: &str, labelled: &str) -> bool {
+    imported_service(labelled) == name
+}
+
 /// Name of a member's MemberClusterAnnounce (Antrea).
 pub fn announce(cluster: &str) -> String {
     format!("member-announce-from-{cluster}")

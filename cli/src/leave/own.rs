@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use api::{
-    about::{CLUSTER_SET, ClusterProperty},
+    about::{CLUSTER_ID, CLUSTER_SET, ClusterProperty},
     announce::MemberClusterAnnounce,
     cluster_set::ClusterSet,
     label,
@@ -244,16 +244,27 @@ async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
     let realised = format!("{},{}", made_by_us(), label::MCS_SERVICE_NAME);
     let imports = here.list::<ServiceImport>(None, &made_by_us()).await?;
     here.delete_all(&imports).await?;
-    let slices = here.list::<EndpointSlice>(None, &realised).await?;
+    let mut slices = here.list::<EndpointSlice>(None, &realised).await?;
+    // What somebody copied has our labels, and another name.
+    slices.retain(|slice| name::service_of_slice(&slice.name).is_some());
     here.delete_all(&slices).await?;
-    let endpoints = here.list::<Endpoints>(None, &realised).await?;
+    let mut endpoints = here.list::<Endpoints>(None, &realised).await?;
+    endpoints.retain(realises);
     here.delete_all(&endpoints).await?;
-    let services = here.list::<Service>(None, &realised).await?;
+    let mut services = here.list::<Service>(None, &realised).await?;
+    services.retain(realises);
     here.delete_all(&services).await?;
     // That the cluster belongs to the set goes before its ID.
     let mut properties = here.list::<ClusterProperty>(None, &made_by_us()).await?;
+    properties.retain(|property| [CLUSTER_SET, CLUSTER_ID].contains(&&*property.name));
     properties.sort_by_key(|property| property.name != CLUSTER_SET);
     here.delete_all(&properties).await
+}
+
+/// Whether the name is that of what the label says.
+fn realises(object: &Object) -> bool {
+    let labels = object.metadata().labels.unwrap_or_default();
+    labels.get(label::MCS_SERVICE_NAME).is_some_and(|of| name::realises(&object.name, of))
 }
 
 /// Deletes the credentials that Freeport made, and the member's right to replace them.

@@ -206,6 +206,25 @@ async fn users_were_here(east: &Cluster) {
             json!({"metadata": {"name": "labelled", "labels": labels}, "spec": {"ports": [{"port": 80}]}}),
         )
         .await;
+    // Copied from what an import consists of, to have it under another name.
+    let copied =
+        json!({"app.kubernetes.io/managed-by": "freeport", "multicluster.kubernetes.io/service-name": "web"});
+    let service =
+        json!({"metadata": {"name": "web-copied", "labels": copied}, "spec": {"ports": [{"port": 80}]}});
+    let _: Service = east.create(SHOP, service).await;
+    let labels = json!({
+        "app.kubernetes.io/managed-by": "freeport",
+        "kubernetes.io/service-name": "web-copied",
+        "multicluster.kubernetes.io/service-name": "web",
+        "multicluster.kubernetes.io/source-cluster": "west",
+        "endpointslice.kubernetes.io/managed-by": "freeport",
+    });
+    let slice = json!({
+        "metadata": {"name": "web-copied-1", "labels": labels},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.9.0.2"]}],
+    });
+    let _: EndpointSlice = east.create(SHOP, slice).await;
     let labels = json!({
         "kubernetes.io/service-name": "antrea-mc-old",
         "multicluster.kubernetes.io/service-name": "old",

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use api::{antrea::Members, label, mcs::ServiceImport, view::Named};
+use api::{antrea::Members, label, mcs::ServiceImport, name, view::Meta};
 use k8s_openapi::api::{
     core::v1::{Endpoints, Service},
     discovery::v1::EndpointSlice,
@@ -16,7 +16,7 @@ use kit::{
     objects::Change,
     write::{Error, Writer},
 };
-use kube::{Api, Client, Resource, api::ListParams};
+use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -95,13 +95,20 @@ fn exporting(access: &Access, records: Vec<OwnRecord>) -> Exporting {
     }
 }
 
-/// Removes everything imported: our label is on it, and no user puts that there.
+/// Removes everything imported: it has our label, and the name that we give it. What somebody copied has the label alone.
 pub(super) async fn remove_imports(env: &Env) -> Result<(), Error> {
     let imported = imported();
-    remove::<ServiceImport>(env, &format!("{}={}", label::MANAGED_BY, label::FREEPORT)).await?;
-    remove::<EndpointSlice>(env, &imported).await?;
+    remove::<ServiceImport>(env, &format!("{}={}", label::MANAGED_BY, label::FREEPORT), |_| true).await?;
+    remove::<EndpointSlice>(env, &imported, |slice| name::service_of_slice(&slice.name_any()).is_some())
+        .await?;
     remove_endpoints(env).await?;
-    remove::<Service>(env, &imported).await
+    remove::<Service>(env, &imported, realises).await
+}
+
+/// Whether the name is that of what the label says.
+fn realises<K: Resource>(object: &K) -> bool {
+    let of = object.labels().get(label::MCS_SERVICE_NAME);
+    of.is_some_and(|of| name::realises(&object.name_any(), of))
 }
 
 /// Selects what an import consists of. The installer's objects have our label too.
@@ -111,7 +118,7 @@ pub(super) fn imported() -> String {
 
 /// Who may not list core Endpoints has never written any: the right came with them.
 async fn remove_endpoints(env: &Env) -> Result<(), Error> {
-    match remove::<Endpoints>(env, &imported()).await {
+    match remove::<Endpoints>(env, &imported(), realises).await {
         Err(Error::Refused(why)) => {
             tracing::info!(why, "not looking for Endpoints of imports, which only --endpoints-objects makes");
             Ok(())
@@ -131,17 +138,17 @@ pub(super) async fn forget_endpoints(env: Env) {
     }
 }
 
-async fn remove<K>(env: &Env, selector: &str) -> Result<(), Error>
+async fn remove<K>(env: &Env, selector: &str, is_ours: impl Fn(&Meta<K>) -> bool) -> Result<(), Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
-    let objects = listed::<Named<K>>(&env.client, ListParams::default().labels(selector)).await?;
+    let objects = listed::<Meta<K>>(&env.client, ListParams::default().labels(selector)).await?;
     let writer = local_writer(env);
     let delete = |object| {
         let writer = writer.clone();
         async move { writer.delete(&object, false).await }
     };
-    all(objects.into_iter().map(delete)).await
+    all(objects.into_iter().filter(is_ours).map(delete)).await
 }
 
 /// Empties the status of ServiceExports, which export nothing any more.

@@ -297,12 +297,12 @@ fn is_labelled(metadata: &ObjectMeta, key: &str) -> bool {
     metadata.labels.as_ref().and_then(|labels| labels.get(key)).is_some_and(|by| by == label::FREEPORT)
 }
 
-/// Whether we imported the slice. Kubernetes makes slices for a Service with a selector, gives them the Service's labels, and its own
-/// value of this one.
+/// Whether we imported the slice: its name says it, and our label or that we wrote it. Kubernetes makes slices for a Service with a selector, and
+/// gives them the Service's labels; what somebody copied has another name.
 pub(crate) fn is_imported(slice: &Slice) -> bool {
     let metadata = &slice.metadata;
-    let is_named_so = || metadata.name.as_deref().and_then(name::service_of_slice).is_some();
-    is_labelled(metadata, label::SLICE_MANAGED_BY) || is_named_so() && is_ours(metadata)
+    let is_named_so = metadata.name.as_deref().and_then(name::service_of_slice).is_some();
+    is_named_so && (is_labelled(metadata, label::SLICE_MANAGED_BY) || is_ours(metadata))
 }
 
 #[cfg(test)]

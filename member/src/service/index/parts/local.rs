@@ -105,10 +105,9 @@ impl Part<ServiceName, ServiceEntry> for Slice {
     fn key(&self) -> Option<ServiceName> {
         let name = self.name_any();
         // What can be changed does not count where the name says it.
-        let of = match (is_imported(self), name::service_of_slice(&name)) {
-            (true, Some(service)) => name::import_of(service, import_label(self))?,
-            (true, None) => import_label(self)?,
-            (false, _) => self.labels().get(label::SERVICE_NAME)?,
+        let of = match name::service_of_slice(&name).filter(|_| is_imported(self)) {
+            Some(service) => name::import_of(service, import_label(self))?,
+            None => self.labels().get(label::SERVICE_NAME)?,
         };
         Some(ServiceName::new(self.namespace()?, of))
     }

@@ -87,7 +87,7 @@ fn peer_slice(address: &str) -> PeerSlice {
 
 fn imported_slice(address: &str) -> Slice {
     let mut slice = slice(&[address]);
-    slice.metadata.name = Some("web-imported".into());
+    slice.metadata.name = Some(imported_name());
     let labels = [(label::SLICE_MANAGED_BY, label::FREEPORT), (label::MCS_SERVICE_NAME, "web")];
     slice.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
     slice
@@ -187,8 +187,7 @@ fn imported_name() -> String {
 
 #[test]
 fn a_slice_of_ours_is_known_whatever_becomes_of_its_labels() {
-    let mut ours = imported_slice("10.2.0.1");
-    ours.metadata.name = Some(imported_name());
+    let ours = imported_slice("10.2.0.1");
     let labels = ours.metadata.labels.clone().unwrap();
     let relabelled = |change: &dyn Fn(&mut std::collections::BTreeMap<String, String>), by: Option<&str>| {
         let (mut seen, mut slice) = (Seen::default(), ours.clone());
@@ -219,6 +218,14 @@ fn a_slice_of_ours_is_known_whatever_becomes_of_its_labels() {
     by_kubernetes(selected.metadata.labels.as_mut().unwrap());
     let mut seen = Seen::default();
     assert_eq!(seen.apply(selected), Readers::NONE, "made for a selector, with the labels of our Service");
+    let mut copied = ours.clone();
+    copied.metadata.name = Some("web-copied".into());
+    copied.metadata.labels.as_mut().unwrap().insert(label::SERVICE_NAME.into(), "web".into());
+    seen.apply(copied);
+    assert!(
+        seen.index.get(&service()).is_none_or(|entry| entry.imported_slices.is_empty()),
+        "copied by somebody"
+    );
 }
 
 #[test]
