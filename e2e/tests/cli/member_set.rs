@@ -207,20 +207,19 @@ async fn users_were_here(east: &Cluster) {
         )
         .await;
     // Copied from what an import consists of, to have it under another name.
-    let copied =
-        json!({"app.kubernetes.io/managed-by": "freeport", "multicluster.kubernetes.io/service-name": "web"});
+    let copied = json!({"app.kubernetes.io/managed-by": "freeport", "multicluster.kubernetes.io/service-name": "labelled"});
     let service =
-        json!({"metadata": {"name": "web-copied", "labels": copied}, "spec": {"ports": [{"port": 80}]}});
+        json!({"metadata": {"name": "copied", "labels": copied}, "spec": {"ports": [{"port": 80}]}});
     let _: Service = east.create(SHOP, service).await;
     let labels = json!({
         "app.kubernetes.io/managed-by": "freeport",
-        "kubernetes.io/service-name": "web-copied",
-        "multicluster.kubernetes.io/service-name": "web",
+        "kubernetes.io/service-name": "copied",
+        "multicluster.kubernetes.io/service-name": "labelled",
         "multicluster.kubernetes.io/source-cluster": "west",
         "endpointslice.kubernetes.io/managed-by": "freeport",
     });
     let slice = json!({
-        "metadata": {"name": "web-copied-1", "labels": labels},
+        "metadata": {"name": "copied-1", "labels": labels},
         "addressType": "IPv4",
         "endpoints": [{"addresses": ["10.9.0.2"]}],
     });
