@@ -18,6 +18,8 @@ pub const HELD: &str = "Held";
 /// Reason: another cluster holds the contract.
 pub const CONTRACT_IN_USE: &str = "ContractInUse";
 
+/// By how much the clock of another cluster may be ahead.
+const SKEW: Duration = Duration::from_secs(300);
 /// Without an interval, what Go's konnector says.
 const INTERVAL: Duration = Duration::from_secs(300);
 
@@ -69,8 +71,9 @@ pub fn other(
 /// Whether a konnector was heard within two of its intervals.
 fn is_fresh(status: &ClusterBindingStatus, now: Timestamp) -> bool {
     let interval = status.heartbeat_interval.map_or(INTERVAL, |interval| interval.0);
-    let last = status.last_heartbeat_time.as_ref().map(|last| last.0);
-    last.and_then(|last| last.checked_add(interval.saturating_mul(2)).ok()).is_some_and(|until| until > now)
+    let Some(Time(last)) = status.last_heartbeat_time else { return false };
+    let until = last.checked_add(interval.saturating_mul(2));
+    until.is_ok_and(|until| until > now) && now.checked_add(SKEW).is_ok_and(|latest| last <= latest)
 }
 
 /// The conditions with `us` as the holder.
@@ -122,7 +125,8 @@ mod tests {
         let other = |now, has| super::other(&status, "us", at(now), |_| has);
         assert_eq!(other(1119, false), Some(Other::Konnector(secret())));
         assert_eq!(other(1121, false), None, "it is silent");
-        assert_eq!(other(1001, true), None, "it runs here");
+        assert_eq!(other(600, false), None, "its clock is wrong");
+        assert_eq!(other(1001, true), None, "its Secret is here");
         let noted = ClusterBindingStatus { conditions: noted(&[], "us", at(1)), ..status.clone() };
         assert_eq!(super::other(&noted, "us", at(1001), |_| false), None);
         let without = ClusterBindingStatus { heartbeat_interval: None, ..status.clone() };

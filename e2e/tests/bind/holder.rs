@@ -1,6 +1,6 @@
 //! One contract, two clusters: one of them uses it, and the other one touches nothing.
 
-use api::bind::export::APIServiceNamespace;
+use api::bind::{export::APIServiceNamespace, label};
 use e2e::{
     binding::{
         BINDING, Offered, becomes, bind_with, binding_says,
@@ -8,7 +8,7 @@ use e2e::{
     },
     cluster::Cluster,
     daemon::End,
-    waiting::{NAMESPACE_GONE, always, within},
+    waiting::{NAMESPACE_GONE, always, eventually, within},
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
@@ -57,22 +57,24 @@ fn of_two_clusters_with_one_contract_the_second_touches_nothing_until_it_takes_o
         let answer = json!({"kind": "BindingResourceResponse", "kubeconfig": kubeconfig, "requests": []});
         let file = world.fleet.cluster("east").unwrap().dir().join("held.yaml");
         std::fs::write(&file, answer.to_string()).unwrap();
-        let bind = format!(
-            "apiservice {NAME} --only consumer -f {} --context east --agree {} {}",
-            file.display(),
-            offered.name(),
-            daemons(world, "east")
-        );
-        freeport(world, &bind).await.refused(&["is in use by", "--take-over"]);
+        let bind = |cluster: &str| {
+            let (file, daemons) = (file.display(), daemons(world, cluster));
+            let api = offered.name();
+            format!("apiservice {NAME} --only consumer -f {file} --context {cluster} --agree {api} {daemons}")
+        };
+        freeport(world, &bind("east")).await.refused(&["is in use by", "--take-over"]);
         let remove = format!("remove {NAME} --context east");
         freeport(world, &remove).await.refused(&["another cluster uses it", "--force"]);
         let with_provider = format!("{remove} --force --provider-context leader --identity team-held");
         freeport(world, &with_provider).await.refused(&["is in use by", "not touched"]);
 
         // The first one is gone, its owner says. What was made for it stays; what is new is the second one's.
-        freeport(world, &format!("{bind} --take-over")).await.succeeded();
-        binding_says(world, "west", NAME, "Connected", "False", "ContractInUse").await;
-        binding_says(world, "east", NAME, "Ready", "True", "").await;
+        let take_over = async |taker: &str, other: &str| {
+            freeport(world, &format!("{} --take-over", bind(taker))).await.succeeded();
+            binding_says(world, other, NAME, "Connected", "False", "ContractInUse").await;
+            binding_says(world, taker, NAME, "Ready", "True", "").await;
+        };
+        take_over("east", "west").await;
         let theirs = world.namespace("bind-held-too", &["east"]).await;
         let of_east = offered.objects(leader, Some(&format!("{cns}-{theirs}")));
         offered.create(east, Some(&theirs), "new", json!({"spec": {"size": "s"}})).await;
@@ -81,12 +83,29 @@ fn of_two_clusters_with_one_contract_the_second_touches_nothing_until_it_takes_o
         let namespaces = leader.api::<APIServiceNamespace>(&cns);
         assert!(namespaces.get_opt(&ours).await.unwrap().is_some());
 
+        // It was not gone. What the second one has made meanwhile in the same Namespace outlives that of the first one.
+        world.namespace(&ours, &["east"]).await;
+        offered.create(east, Some(&ours), "beside", json!({"spec": {"size": "s"}})).await;
+        becomes("is at the provider", &copies, "beside", |_| true).await;
+        take_over("west", "east").await;
+        is_untouched().await.unwrap();
+        west.delete_namespace(&ours).await;
+        eventually("the APIServiceNamespace is to stay", || async {
+            let there = namespaces.get(&ours).await.map_err(|error| error.to_string())?;
+            let stays =
+                there.annotations().get(label::DELETION_POLICY).is_some_and(|policy| policy == label::ORPHAN);
+            if stays { Ok(()) } else { Err(format!("{:?}", there.metadata)) }
+        })
+        .await;
+        assert!(copies.get_opt("kept").await.unwrap().is_none(), "its object is gone");
+        assert_eq!(copies.get("beside").await.unwrap().metadata.deletion_timestamp, None);
+
         // East ends its own, and nothing else.
+        take_over("east", "west").await;
         unbind(world, "east", &offered).await;
         namespace_goes(leader, &format!("{cns}-{theirs}")).await;
-        is_untouched().await.unwrap();
         freeport(world, &format!("remove {NAME} --context west --force")).await.succeeded();
-        is_untouched().await.unwrap();
+        assert!(namespaces.get_opt(&ours).await.unwrap().is_some());
         world.release(&ours).await;
         world.release(&theirs).await;
         leader.release_namespace(&cns).await;

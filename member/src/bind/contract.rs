@@ -74,7 +74,7 @@ pub(crate) struct Known {
     pub(crate) namespaces: Decoded<APIServiceNamespace>,
     pub(crate) cluster_bindings: Decoded<ClusterBinding>,
     pub(crate) secrets: Decoded<Secret>,
-    /// Namespaces of ours in whose place at the provider a copy of one of our objects is.
+    /// uids of APIServiceNamespaces in whose place at the provider a copy of one of our objects is.
     used: BTreeSet<String>,
     /// What the Namespaces say, until something changes.
     pub(super) assigned: Option<Arc<Assigned>>,
@@ -285,9 +285,8 @@ impl Contract {
     /// A copy of one of our objects is in the place of this Namespace of ours: if nobody is noted on its APIServiceNamespace, it is for us.
     pub(crate) fn uses(&self, namespace: &str) {
         let is_news = self.known.with(|known| {
-            let is_unmarked = |there: &APIServiceNamespace| !there.annotations().contains_key(CLUSTER_UID);
-            known.namespaces.get(namespace).is_some_and(is_unmarked)
-                && known.used.insert(namespace.to_owned())
+            let there = known.namespaces.get(namespace).filter(|there| may_be_marked(there));
+            there.and_then(ResourceExt::uid).is_some_and(|uid| known.used.insert(uid))
         });
         if is_news {
             self.changed.send_modify(|times| *times += 1);
@@ -297,8 +296,9 @@ impl Contract {
     /// Those that are for us, and do not say so yet.
     pub(crate) fn unmarked(&self) -> Vec<APIServiceNamespace> {
         self.known.with(|known| {
-            let used = known.used.iter().filter_map(|namespace| known.namespaces.get(namespace));
-            used.filter(|there| may_be_marked(there)).cloned().collect()
+            let is_used =
+                |there: &&APIServiceNamespace| there.uid().is_some_and(|uid| known.used.contains(&uid));
+            known.namespaces.iter().filter(is_used).filter(|there| may_be_marked(there)).cloned().collect()
         })
     }
 
@@ -344,5 +344,9 @@ mod tests {
         }
         let unmarked: Vec<_> = contract.unmarked().iter().map(ResourceExt::name_any).collect();
         assert_eq!(unmarked, ["shop"]);
+        let metadata = json!({"name": "shop", "uid": "another", "resourceVersion": "2"});
+        let anew = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
+        contract.known.with(|known| known.namespaces.change(Change::Apply(anew)));
+        assert_eq!(contract.unmarked(), [], "another one under the same name");
     }
 }

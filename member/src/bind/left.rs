@@ -12,6 +12,7 @@ use kit::write::Error;
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, ListParams},
+    core::ObjectMeta,
 };
 use serde_json::json;
 
@@ -24,13 +25,15 @@ use super::{
     sync::Here,
 };
 
-/// Takes an APIServiceNamespace back, unless it has copies of these APIs, which are to stay.
+/// Takes an APIServiceNamespace back, unless it has copies of these APIs, which are to stay, or copies that no binding here made: another cluster
+/// that held the contract did.
 pub(crate) async fn take_back(
     contract: &Contract,
+    local: &Local,
     namespace: &APIServiceNamespace,
     left: &[ApiResource],
 ) -> Result<(), Error> {
-    if !marked(contract, namespace, left).await? {
+    if !marked(contract, namespace, left).await? && !marked_for_others(contract, local, namespace).await? {
         holder::ensure(contract).await?;
         contract.writer.delete(namespace, false).await?;
     }
@@ -44,27 +47,89 @@ pub(crate) async fn marked(
     left: &[ApiResource],
 ) -> Result<bool, Error> {
     let Some(there) = contract.assigned(&namespace.name_any()) else { return Ok(false) };
-    let is_used = match has_copies(contract, &there, left).await {
+    let is_copy = |object: &Meta<Here>| {
+        let of = object.annotations().get(label::CLUSTER_NAMESPACE).map(String::as_str);
+        counts(of, &there, &contract.cluster_namespace.name)
+    };
+    let is_used = match has_some(contract, &there, left, is_copy).await {
         // Who may not read them, or finds the API not served, does not know that there are none.
         Err(kube::Error::Api(status)) if [403, 404].contains(&status.code) => true,
         answer => answer?,
     };
     if is_used {
-        let patch = json!({"metadata": {"annotations": {label::DELETION_POLICY: label::ORPHAN}}});
-        contract.writer.merge(namespace, None, patch).await?;
+        mark(contract, namespace).await?;
     }
     Ok(is_used)
 }
 
-/// Whether one of these APIs has copies of the contract in the provider's Namespace.
-async fn has_copies(contract: &Contract, there: &str, apis: &[ApiResource]) -> kube::Result<bool> {
+/// Marks it if it has copies that no binding of ours made; whether it has. Of an API that we may not read, or that is not served, there are none
+/// that we can know of.
+async fn marked_for_others(
+    contract: &Contract,
+    local: &Local,
+    namespace: &APIServiceNamespace,
+) -> Result<bool, Error> {
+    let Some(there) = contract.assigned(&namespace.name_any()) else { return Ok(false) };
+    let (apis, bindings) = bound(contract, local);
+    let is_others =
+        |object: &Meta<Here>| is_others(&object.metadata, &contract.cluster_namespace.name, &bindings);
+    for api in apis {
+        match has_some(contract, &there, &[api], is_others).await {
+            Ok(false) => {}
+            Ok(true) => {
+                let name = namespace.name_any();
+                tracing::info!(
+                    namespace = name,
+                    "the APIServiceNamespace stays: it has copies that no binding here made"
+                );
+                return mark(contract, namespace).await.map(|()| true);
+            }
+            Err(kube::Error::Api(status)) if [403, 404].contains(&status.code) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
+}
+
+/// The APIs with objects in Namespaces that the contract exports and that are served here, and the uids of its bindings.
+fn bound(contract: &Contract, local: &Local) -> (Vec<ApiResource>, BTreeSet<String>) {
+    let (exports, apis): (Vec<_>, BTreeSet<_>) = contract.known.with(|known| {
+        let apis = known.exports.iter().flat_map(|export| &export.spec.resources);
+        (known.exports.iter().map(ResourceExt::name_any).collect(), apis.map(|api| api.name()).collect())
+    });
+    let names = local.bound(exports);
+    local.known.with(|known| {
+        let crds = known.crds.iter().filter(|crd| apis.contains(&crd.name_any()));
+        let served = crds.filter_map(Crd::served).filter(|api| api.is_namespaced);
+        let bindings = names.iter().filter_map(|name| known.bindings.get(name)?.uid());
+        (served.map(|api| api.resource).collect(), bindings.collect())
+    })
+}
+
+/// Whether an object is a copy of the contract that none of these bindings (by uid) made.
+fn is_others(copy: &ObjectMeta, cluster_namespace: &str, bindings: &BTreeSet<String>) -> bool {
+    let says = |key: &str| copy.annotations.as_ref().and_then(|annotations| annotations.get(key));
+    says(label::CLUSTER_NAMESPACE).is_some_and(|of| of == cluster_namespace)
+        && says(label::BINDING_UID).is_none_or(|uid| !bindings.contains(uid))
+}
+
+/// From now on nobody takes it back.
+async fn mark(contract: &Contract, namespace: &APIServiceNamespace) -> Result<(), Error> {
+    let patch = json!({"metadata": {"annotations": {label::DELETION_POLICY: label::ORPHAN}}});
+    contract.writer.merge(namespace, None, patch).await.map(drop)
+}
+
+/// Whether one of these APIs has such an object in the provider's Namespace.
+async fn has_some(
+    contract: &Contract,
+    there: &str,
+    apis: &[ApiResource],
+    is: impl Fn(&Meta<Here>) -> bool,
+) -> kube::Result<bool> {
     for api in apis {
         let objects = Api::<Meta<Here>>::namespaced_with(contract.client(), there, api);
-        let counts = |object: Meta<Here>| {
-            let of = object.annotations().get(label::CLUSTER_NAMESPACE).map(String::as_str);
-            counts(of, there, &contract.cluster_namespace.name)
-        };
-        if kit::list::all(&objects, ListParams::default(), counts).await?.contains(&true) {
+        let found = kit::list::all(&objects, ListParams::default(), |object: Meta<Here>| is(&object));
+        if found.await?.contains(&true) {
             return Ok(true);
         }
     }
@@ -135,6 +200,19 @@ mod tests {
         let owner = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBinding", "name": "mango", "uid": owner});
         let metadata = json!({"name": "mangos.example.com", "ownerReferences": [owner]});
         serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status})).unwrap()
+    }
+
+    #[test]
+    fn a_copy_that_no_binding_here_made_is_another_clusters() {
+        let is_others = |annotations: serde_json::Value| {
+            let copy = serde_json::from_value(json!({"annotations": annotations})).unwrap();
+            is_others(&copy, "kube-bind-a", &["b1".to_owned()].into())
+        };
+        let of = label::CLUSTER_NAMESPACE;
+        assert!(is_others(json!({of: "kube-bind-a", label::BINDING_UID: "b2"})));
+        assert!(is_others(json!({of: "kube-bind-a"})), "Go's konnector notes no binding");
+        assert!(!is_others(json!({of: "kube-bind-a", label::BINDING_UID: "b1"})));
+        assert!(!is_others(json!({of: "kube-bind-b"})), "another contract's, in a Namespace that is shared");
     }
 
     #[test]

@@ -109,11 +109,15 @@ impl Namespaces {
 
     /// Notes on those that have copies of our objects that they are for this cluster: Go's konnector, and older members, note nothing.
     async fn mark(&self) -> Result<(), Error> {
+        let mut done = Ok(());
         for namespace in self.contract.unmarked() {
-            let patch = json!({"metadata": {"annotations": {CLUSTER_UID: &*self.contract.us}}});
-            self.contract.writer.merge::<APIServiceNamespace>(&namespace, None, patch).await?;
+            let mut patch = json!({"metadata": {"annotations": {CLUSTER_UID: &*self.contract.us}}});
+            // Somebody else may note himself meanwhile.
+            patch["metadata"]["resourceVersion"] = json!(namespace.resource_version());
+            let marked = self.contract.writer.merge::<APIServiceNamespace>(&namespace, None, patch).await;
+            done = done.and(marked.map(drop));
         }
-        Ok(())
+        done
     }
 
     /// The watch of our Namespaces may be behind that of the provider: what is new there is not gone here. So the API server is asked.
@@ -127,7 +131,7 @@ impl Namespaces {
             return Ok(());
         }
         tracing::info!(namespace = name, "the Namespace is gone here: taking it back from the provider");
-        left::take_back(&self.contract, namespace, left).await
+        left::take_back(&self.contract, &self.local, namespace, left).await
     }
 
     /// The APIs of bindings of this contract that leave copies; nothing where that is not known.

@@ -47,7 +47,7 @@ fn evicted() -> Answer {
 fn in_use(other: &Other) -> Answer {
     let message = format!(
         "the contract is in use by {other}: nothing of it is read, written or deleted here. Ask the provider for a contract of this cluster's own \
-         (--identity); if that cluster is gone, run `freeport bind apiservice NAME -f FILE --take-over`"
+         (--identity); if that cluster is gone, run `freeport bind apiservice NAME -f FILE --take-over`; to do without it here, `freeport bind remove NAME --force`"
     );
     error(CONTRACT_IN_USE, message)
 }

@@ -67,7 +67,7 @@ impl Bindings {
         };
         for namespace in ours(contract) {
             if !left::is_used(&self.env.client, &namespace.name_any(), &apis).await? {
-                left::take_back(contract, &namespace, &left).await?;
+                left::take_back(contract, &self.local, &namespace, &left).await?;
             }
         }
         Ok(true)
