@@ -16,7 +16,7 @@ use k8s_openapi::api::{
     discovery::v1::EndpointSlice,
 };
 use kube::Api;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::cli::{
@@ -218,32 +218,25 @@ async fn users_were_here(east: &Cluster) {
         "multicluster.kubernetes.io/source-cluster": "west",
         "endpointslice.kubernetes.io/managed-by": "freeport",
     });
-    let slice = json!({
-        "metadata": {"name": "copied-1", "labels": labels},
-        "addressType": "IPv4",
-        "endpoints": [{"addresses": ["10.9.0.2"]}],
-    });
-    let _: EndpointSlice = east.create(SHOP, slice).await;
+    slice(east, "copied-1", &labels, "10.9.0.2").await;
     let labels = json!({
         "kubernetes.io/service-name": "antrea-mc-old",
         "multicluster.kubernetes.io/service-name": "old",
         "multicluster.kubernetes.io/source-cluster": "elsewhere",
         "endpointslice.kubernetes.io/managed-by": "another-implementation",
     });
-    let _: EndpointSlice = east
-        .create(
-            SHOP,
-            json!({
-                "metadata": {"name": "old-1", "labels": labels},
-                "addressType": "IPv4",
-                "endpoints": [{"addresses": ["10.9.0.1"]}],
-            }),
-        )
-        .await;
+    slice(east, "old-1", &labels, "10.9.0.1").await;
     let _: Secret = east
         .create(SHOP, json!({"metadata": {"name": "freeport-leader-demo"}, "stringData": {"token": "ours"}}))
         .await;
     let _: ConfigMap = east
         .create(SHOP, json!({"metadata": {"name": api::membership::NAME}, "data": {"leave": "withdraw"}}))
         .await;
+}
+
+async fn slice(cluster: &Cluster, name: &str, labels: &Value, address: &str) {
+    let metadata = json!({"name": name, "labels": labels});
+    let endpoints = json!([{"addresses": [address]}]);
+    let slice = json!({"metadata": metadata, "addressType": "IPv4", "endpoints": endpoints});
+    let _: EndpointSlice = cluster.create(SHOP, slice).await;
 }

@@ -75,7 +75,7 @@ pub(crate) struct Known {
     pub(crate) cluster_bindings: Decoded<ClusterBinding>,
     pub(crate) secrets: Decoded<Secret>,
     /// uids of APIServiceNamespaces in whose place at the provider a copy of one of our objects is.
-    used: BTreeSet<String>,
+    with_copies: BTreeSet<String>,
     /// What the Namespaces say, until something changes.
     pub(super) assigned: Option<Arc<Assigned>>,
     room: Room,
@@ -282,23 +282,24 @@ impl Contract {
         })
     }
 
-    /// A copy of one of our objects is in the place of this Namespace of ours: if nobody is noted on its APIServiceNamespace, it is for us.
-    pub(crate) fn uses(&self, namespace: &str) {
+    /// A copy of one of our objects is in the provider's Namespace for this one of ours: if its APIServiceNamespace has no uid, it is for us.
+    pub(crate) fn note_copy_in(&self, namespace: &str) {
         let is_news = self.known.with(|known| {
-            let there = known.namespaces.get(namespace).filter(|there| may_be_marked(there));
-            there.and_then(ResourceExt::uid).is_some_and(|uid| known.used.insert(uid))
+            let there = known.namespaces.get(namespace).filter(|there| may_get_uid(there));
+            there.and_then(ResourceExt::uid).is_some_and(|uid| known.with_copies.insert(uid))
         });
         if is_news {
             self.changed.send_modify(|times| *times += 1);
         }
     }
 
-    /// Those that are for us, and do not say so yet.
-    pub(crate) fn unmarked(&self) -> Vec<APIServiceNamespace> {
+    /// APIServiceNamespaces that are for us, and are not annotated with our uid yet.
+    pub(crate) fn without_uid(&self) -> Vec<APIServiceNamespace> {
         self.known.with(|known| {
-            let is_used =
-                |there: &&APIServiceNamespace| there.uid().is_some_and(|uid| known.used.contains(&uid));
-            known.namespaces.iter().filter(is_used).filter(|there| may_be_marked(there)).cloned().collect()
+            let is_used = |there: &&APIServiceNamespace| {
+                there.uid().is_some_and(|uid| known.with_copies.contains(&uid))
+            };
+            known.namespaces.iter().filter(is_used).filter(|there| may_get_uid(there)).cloned().collect()
         })
     }
 
@@ -313,8 +314,8 @@ impl Contract {
     }
 }
 
-/// Whether nobody is noted on it, and it may be one that a consumer made.
-fn may_be_marked(namespace: &APIServiceNamespace) -> bool {
+/// Whether it has no uid of a cluster, does not go, and was not made by the provider.
+fn may_get_uid(namespace: &APIServiceNamespace) -> bool {
     let is_going = namespace.metadata.deletion_timestamp.is_some();
     !is_going && !namespace.annotations().contains_key(CLUSTER_UID) && !Contract::is_providers(namespace)
 }
@@ -340,13 +341,13 @@ mod tests {
         add("theirs", json!({CLUSTER_UID: "them"}), "consumer");
         add("wanted", json!({}), "provider");
         for used in ["shop", "theirs", "wanted", "unknown"] {
-            contract.uses(used);
+            contract.note_copy_in(used);
         }
-        let unmarked: Vec<_> = contract.unmarked().iter().map(ResourceExt::name_any).collect();
-        assert_eq!(unmarked, ["shop"]);
+        let found: Vec<_> = contract.without_uid().iter().map(ResourceExt::name_any).collect();
+        assert_eq!(found, ["shop"]);
         let metadata = json!({"name": "shop", "uid": "another", "resourceVersion": "2"});
         let anew = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
         contract.known.with(|known| known.namespaces.change(Change::Apply(anew)));
-        assert_eq!(contract.unmarked(), [], "another one under the same name");
+        assert_eq!(contract.without_uid(), [], "another one under the same name");
     }
 }

@@ -239,7 +239,7 @@ impl Heartbeat {
             konnector_version: Some(format!("v{}", env!("CARGO_PKG_VERSION"))),
             consumer_secret_ref: Some(self.named(have)),
             conditions: match held_by(have) {
-                // It was made anew, since we hold the contract.
+                // The ClusterBinding was made anew: this cluster held the contract before.
                 None => noted(&said, &self.contract.us, now),
                 Some(_) => said,
             },

@@ -1,7 +1,8 @@
 //! APIServiceNamespaces go when the Namespace of our cluster that they are for is gone; and a Namespace that the provider wants is made.
 //!
 //! Watches APIServiceNamespaces and our Namespaces. Writes Namespaces for APIServiceNamespaces that the provider made itself ([`wanted`]).
-//! Deletes APIServiceNamespaces that say that they are for this cluster, and marks those in which copies are to stay ([`left`]); the provider then deletes its Namespace.
+//! Deletes APIServiceNamespaces that are annotated with the uid of this cluster, after which the provider deletes its Namespace, and marks those
+//! in which copies are to stay ([`left`]). Annotates those that have copies of our objects, and no uid.
 //! Objects are not left behind: each holds its Namespace here until its copy is gone. A Namespace that is not there is gone, also if
 //! that was not seen, unless our cluster was restored from a backup that may lack it ([`absence`](super::absence)).
 
@@ -91,7 +92,7 @@ impl Namespaces {
         self.seen.extend(live.iter().cloned());
         let all: Vec<_> = self.contract.known.with(|known| known.namespaces.iter().cloned().collect());
         let mut failed = self.make_wanted(&all, &live).await;
-        failed = failed.and(self.mark().await);
+        failed = failed.and(self.annotate().await);
         // What leaves copies is told by its CRDs; without one nothing is taken back until it is there again.
         let Some(left) = self.left() else { return failed };
         let over = |namespace: &&APIServiceNamespace| {
@@ -107,12 +108,12 @@ impl Namespaces {
         failed
     }
 
-    /// Notes on those that have copies of our objects that they are for this cluster: Go's konnector, and older members, note nothing.
-    async fn mark(&self) -> Result<(), Error> {
+    /// Annotates those that have copies of our objects with our uid: Go's konnector and older members do not.
+    async fn annotate(&self) -> Result<(), Error> {
         let mut done = Ok(());
-        for namespace in self.contract.unmarked() {
+        for namespace in self.contract.without_uid() {
             let mut patch = json!({"metadata": {"annotations": {CLUSTER_UID: &*self.contract.us}}});
-            // Somebody else may note himself meanwhile.
+            // Another cluster may have annotated it meanwhile.
             patch["metadata"]["resourceVersion"] = json!(namespace.resource_version());
             let marked = self.contract.writer.merge::<APIServiceNamespace>(&namespace, None, patch).await;
             done = done.and(marked.map(drop));

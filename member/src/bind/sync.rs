@@ -153,7 +153,7 @@ impl Sync {
             if let (Some(namespace), Some(here), Some(there)) = (namespace, &pair.here, &pair.there)
                 && is_copy_of(there, here, cluster_namespace)
             {
-                self.contract.uses(namespace);
+                self.contract.note_copy_in(namespace);
             }
             if assigned.is_some() && pair.unassigned.is_some() {
                 self.store.note(&place, |pair| pair.unassigned = None);

@@ -4,7 +4,6 @@ use api::bind::{
     binding::ClusterBinding,
     holder::{self, Other},
 };
-
 use k8s_openapi::jiff::Timestamp;
 use kube::{
     Api, ResourceExt,
