@@ -81,7 +81,8 @@ pub struct ClusterSetStatus {
     pub cluster_statuses: Vec<ClusterStatus>,
     /// `Ready`: whether exports and imports flow. In a member also `ImportsComplete`: whether everything is imported that others
     /// export, `ExportsDeclared`: whether everything that is exported has its ServiceExport, and `CredentialRenewed`: whether the member
-    /// renews its token for the leader.
+    /// renews its token for the leader. `WritesAccepted`: whether API servers accept what the daemon writes; the message names what they
+    /// refuse.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<AntreaCondition>,
     /// Generation of the spec this status is about.
@@ -121,6 +122,8 @@ pub const IMPORTS_COMPLETE: &str = "ImportsComplete";
 pub const EXPORTS_DECLARED: &str = "ExportsDeclared";
 /// Condition type of a member's ClusterSet: the member renews its token for the leader itself.
 pub const CREDENTIAL_RENEWED: &str = "CredentialRenewed";
+/// Condition type of a ClusterSet, in members and in the Common Area: API servers accept what the daemon writes.
+pub const WRITES_ACCEPTED: &str = "WritesAccepted";
 /// Condition type of a cluster in a member's ClusterSet: it leads (Antrea).
 pub const IS_LEADER: &str = "IsLeader";
 

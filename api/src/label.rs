@@ -123,6 +123,9 @@ pub const MEMBER: &str = "freeport-member";
 /// Annotation of a member's ClusterSet: when its value changes, imports go that stay against the leader's word.
 pub const LET_GO: &str = "multicluster.freeport.dev/let-go";
 
+/// Annotation of a member's note (ConfigMap `freeport-membership`) while the cluster leaves: what API servers refuse, for `freeport leave`.
+pub const REFUSED: &str = "multicluster.freeport.dev/refused";
+
 /// Value of labels and annotations that say yes.
 pub const TRUE: &str = "true";
 

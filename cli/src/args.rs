@@ -109,19 +109,15 @@ pub async fn start(program: &'static str) -> ExitCode {
         Ok(Outcome::Well) => ExitCode::SUCCESS,
         Ok(Outcome::Problems) => ExitCode::FAILURE,
         Err(error) => {
-            complain(&format!("{program}: {error}"));
+            aside(&format!("{program}: {error}"));
             if is_usage(&error) { ExitCode::from(WRONG_USAGE) } else { ExitCode::FAILURE }
         }
     }
 }
 
-/// Says a line beside what is printed. Where nobody reads that any more the work goes on.
-fn complain(line: &str) {
+/// Prints a line beside the output. Where nobody reads that any more the work goes on.
+fn aside(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));
-}
-
-fn warn(line: &str) {
-    complain(&format!("warning: {line}"));
 }
 
 fn is_usage(error: &Error) -> bool {

@@ -29,7 +29,7 @@ pub enum Error {
         source: Box<kube::Error>,
     },
     /// Something did not come in time. Look there, then run the command again.
-    #[error("{cluster}: {missing} after {} s", limit.as_secs())]
+    #[error("{cluster}: timed out after {} s: {missing}", limit.as_secs())]
     Timeout {
         /// Context of the cluster.
         cluster: String,

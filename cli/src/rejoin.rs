@@ -30,8 +30,8 @@ pub struct RejoinOptions {
     pub wait: bool,
     /// Limit of each wait.
     pub timeout: Duration,
-    /// Gets warnings.
-    pub warn: fn(&str),
+    /// Prints a line beside the progress.
+    pub aside: fn(&str),
 }
 
 /// Gives each member access to the Common Area on the leader, and changes the credential and the leader in its ClusterSet. Its daemon goes
@@ -50,7 +50,7 @@ pub async fn rejoin(options: &RejoinOptions, say: &mut (dyn FnMut(&str) + Send))
         wait: options.wait,
         timeout: options.timeout,
         dry_run: false,
-        warn: options.warn,
+        aside: options.aside,
     };
     let leader = Cluster::open(&options.leader).await?;
     let mut clusters = Vec::new();

@@ -19,11 +19,16 @@ pub struct Run {
     pub timeout: Duration,
     /// Hand each object to the progress callback as a YAML document instead of applying it.
     pub dry_run: bool,
-    /// Gets warnings. Apart from the progress, which in a dry run is YAML.
-    pub warn: fn(&str),
+    /// Prints a line beside the progress, which may be a YAML document.
+    pub aside: fn(&str),
 }
 
 impl Run {
+    /// Prints a warning.
+    pub(crate) fn warn(&self, text: &str) {
+        (self.aside)(&format!("warning: {text}"));
+    }
+
     /// Whether a part is wanted.
     pub(crate) fn does(&self, part: Part) -> bool {
         self.only.is_empty() || self.only.contains(&part)
@@ -80,7 +85,7 @@ mod tests {
             wait: true,
             timeout: Duration::ZERO,
             dry_run,
-            warn: |_| {},
+            aside: |_| {},
         };
         for only in [&[Part::Leader][..], &[Part::Crds], &[Part::Member], &[Part::Crds, Part::Member]] {
             assert!(run(only, true).is_of_one_cluster().is_ok(), "{only:?}");

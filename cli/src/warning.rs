@@ -15,7 +15,7 @@ pub(crate) async fn policy_is_off(leader: &Cluster, run: &Run) {
         return;
     };
     if let Some(PolicyDrift { place, what }) = drift(&wanted, &[policy, binding]) {
-        (run.warn)(&format!(
+        run.warn(&format!(
             "{}: {place} {what}: any member can write any other's records; run `freeport init` there again",
             leader.name
         ));
@@ -25,7 +25,7 @@ pub(crate) async fn policy_is_off(leader: &Cluster, run: &Run) {
 /// Warns if the member gets a loopback address for the leader.
 pub(crate) fn is_loopback(leader: &Cluster, server: &str, run: &Run) {
     if run.does(Part::Member) && is_loopback_address(server) {
-        (run.warn)(&format!(
+        run.warn(&format!(
             "{}: the member is to reach the leader at {server}, which is a loopback address: a Pod or \
              another host would reach itself there; name another with --leader-server",
             leader.name
@@ -36,7 +36,7 @@ pub(crate) fn is_loopback(leader: &Cluster, server: &str, run: &Run) {
 /// Warns if consumers get a loopback address for the provider.
 pub(crate) fn consumers_reach_themselves(provider: &Cluster, address: &str, run: &Run) {
     if is_loopback_address(address) {
-        (run.warn)(&format!(
+        run.warn(&format!(
             "{}: consumers are to reach the provider at {address}, which is a loopback address: a Pod or another host would \
              reach itself there; name another with --address",
             provider.name

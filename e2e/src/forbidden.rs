@@ -1,12 +1,19 @@
 //! What an administrator forbids, by a policy of the API server: a write that is refused for what it says.
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+use k8s_openapi::api::{
+    admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
+    core::v1::ConfigMap,
 };
-use kube::{Api, api::DeleteParams};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::{cluster::Cluster, waiting::eventually};
+
+/// Message of what [`forbid_daemons`] refuses.
+pub const NOT_THIS_ONE: &str = "not this one";
 
 /// Forbids what `spec` of a policy says. The API server takes a moment to know it.
 pub async fn forbid(cluster: &Cluster, name: &str, spec: Value) {
@@ -15,6 +22,46 @@ pub async fn forbid(cluster: &Cluster, name: &str, spec: Value) {
     let binding =
         json!({"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}});
     let _: ValidatingAdmissionPolicyBinding = cluster.create_cluster_wide(binding).await;
+}
+
+/// Refuses to Freeport's daemons the writes of Services and of records for which `refused` holds, a CEL expression about `request`,
+/// `variables.name`, the name of the object, and `variables.subresource`. `namespace` is one that is there. Returns when the policy is in force.
+pub async fn forbid_daemons(cluster: &Cluster, namespace: &str, name: &str, refused: &str) {
+    let resources = [
+        "configmaps",
+        "services",
+        "serviceexports/status",
+        "serviceimports",
+        "serviceimports/status",
+        "endpointslices",
+        "resourceexports",
+        "resourceimports",
+    ];
+    let rule = json!({
+        "apiGroups": ["", "discovery.k8s.io", "multicluster.x-k8s.io", "multicluster.crd.antrea.io"], "apiVersions": ["*"],
+        "operations": ["CREATE", "UPDATE", "DELETE"], "resources": resources,
+    });
+    let object_name = "(request.operation == 'DELETE' ? oldObject : object).metadata.name";
+    let subresource = "has(request.subResource) ? request.subResource : ''";
+    let probe = "variables.name == 'refused-to-everybody'";
+    let daemons = "request.userInfo.username.contains('freeport')";
+    let refused = format!("{probe} || {daemons} && ({refused})");
+    let spec = json!({
+        "matchConstraints": {"resourceRules": [rule]},
+        "variables": [{"name": "name", "expression": object_name}, {"name": "subresource", "expression": subresource}],
+        "validations": [{"expression": format!("!({refused})"), "message": NOT_THIS_ONE}],
+    });
+    forbid(cluster, name, spec).await;
+    let probe: ConfigMap =
+        serde_json::from_value(json!({"metadata": {"name": "refused-to-everybody"}})).unwrap();
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    eventually("the policy is in force", || async {
+        match cluster.api(namespace).create(&dry, &probe).await {
+            Ok(_) => Err("not yet".to_owned()),
+            Err(_) => Ok(()),
+        }
+    })
+    .await;
 }
 
 /// Takes that back. It holds for a moment longer.

@@ -1,8 +1,8 @@
 //! Runs the whole-system tests of a program: those of the gate, or all.
 //!
 //! Arguments are those that cargo's users know (`libtest-mimic`), and any number of filters, in which `set/vanish` is `set::vanish`. Tests that
-//! are not in the [`gate`] count as ignored; with `FREEPORT_TESTS=all` they do not. `--folder` names a folder of them. Tests that fail run once more, alone, when the others
-//! are done.
+//! are not in the [`gate`] count as ignored; with `FREEPORT_TESTS=all` they do not. `--folder` names a folder of them. Tests that fail run
+//! once more, alone, when the others are done.
 //!
 //! | module | holds |
 //! |---|---|

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::harness::waits;
 
-/// A kind of wait, and how long it takes at the most: longer ones fail the test. Five times what the longest one takes on a machine with two busy
-/// cores; `target/e2e/*.waits` has what they took.
+/// A kind of wait, and how long it takes at the most: longer ones fail the test. Five times what the longest one takes on a machine
+/// with two busy cores; `target/e2e/*.waits` has what they took.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     kind: &'static str,
@@ -22,13 +22,18 @@ pub const RECONCILED: Limit = limit("reconciled", 165);
 pub const VOUCHED: Limit = limit("vouched", 150);
 /// For the end of a Namespace: where a kind was just deleted, its controller tries again after up to a minute.
 pub const NAMESPACE_GONE: Limit = limit("Namespace gone", 150);
-/// Several times as long as the leader waits for a Lease, and until it looks the next time but one: it forgets what it counted when it hears nobody.
+/// Several times as long as the leader waits for a Lease, and until it looks the next time but one: it forgets what it counted when
+/// it hears nobody.
 pub const SWEPT: Limit = limit("swept", 240);
 /// Pods are scheduled, pull nothing, and are ready.
 pub const PODS_READY: Limit = limit("Pods ready", 300);
 /// Two pings that an API server does not answer, and a connection that does not come to stand. Without those the next heartbeat would tell, after
 /// up to two and a half minutes.
 pub const FROZEN: Limit = limit("frozen", 100);
+/// A command of `freeport` ends. It waits for what daemons do, for two minutes at the most.
+pub const COMMAND: Limit = limit("command", 180);
+/// All that is wrong after a run of chaos is put right.
+pub const PUT_RIGHT: Limit = limit("put right", 300);
 /// What a benchmark measures, with 10,000 Services.
 pub const MEASURED: Limit = limit("measured", 1800);
 /// A konnector is older than the five minutes for which it believes what a restored provider says.

@@ -33,6 +33,8 @@ use crate::{
 pub const WEBHOOK: &str = "freeport-webhook";
 /// What the member keeps.
 pub const SECRET: &str = "freeport-webhook-tls";
+/// How often it lists all NamespaceOffloadings, in seconds.
+const RELIST: &str = "10";
 /// Its member's process.
 const MEMBER: &str = "freeport-member-leader";
 /// The cluster with its webhook.
@@ -70,7 +72,8 @@ impl Webhook {
             .args(["--kubeconfig".to_owned(), kubeconfig.display().to_string()])
             .args(["--listen".to_owned(), listen.to_string()])
             .args(["--webhook-listen".to_owned(), serve.to_string()])
-            .args(["--tls-dir".to_owned(), webhook.tls.display().to_string()]);
+            .args(["--tls-dir".to_owned(), webhook.tls.display().to_string()])
+            .args(["--relist-seconds", RELIST].map(str::to_owned));
         webhook.start_member(env).await;
         webhook.start().await;
         webhook

@@ -32,12 +32,17 @@ pub fn no_probes() -> (String, String) {
     ("FREEPORT_PROBE".to_owned(), "off".to_owned())
 }
 
+/// In the environment of a daemon that looks at its credential for the leader every ten seconds, since its tokens live so shortly.
+pub fn short_tokens() -> (String, String) {
+    ("FREEPORT_TOKEN_SECONDS".to_owned(), "600".to_owned())
+}
+
 /// A fleet, its administrators and its daemons.
 pub struct World {
     pub fleet: Fleet,
     /// Those that run beside the fleet; in clusters with nodes they run in Pods.
     pub daemons: Vec<Daemon>,
-    /// Environment in which they run: [`pace`] and [`no_probes`], unless something is measured.
+    /// Environment in which they run: [`pace`], [`no_probes`] and [`short_tokens`], unless something is measured.
     pub env: Vec<(String, String)>,
     clusters: Vec<Cluster>,
 }
@@ -50,7 +55,7 @@ impl Fixture for World {
 
 impl World {
     pub fn new(fleet: Fleet, clusters: Vec<Cluster>) -> Self {
-        Self { fleet, daemons: Vec::new(), env: vec![pace(), no_probes()], clusters }
+        Self { fleet, daemons: Vec::new(), env: vec![pace(), no_probes(), short_tokens()], clusters }
     }
 
     /// Clusters without nodes, named as [`bring_up`](fn@bring_up) takes them, with nothing but Kubernetes.

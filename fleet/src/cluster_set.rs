@@ -232,7 +232,7 @@ fn deployed() -> Run {
         timeout: LIMIT,
         dry_run: false,
         // That the clusters are on this machine is what a fleet is.
-        warn: |_| {},
+        aside: |_| {},
     }
 }
 

@@ -6,7 +6,11 @@ mod offload;
 mod reach;
 mod tally;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 pub use self::{
     bind::{Bind, Direction},
@@ -20,6 +24,8 @@ use prometheus::{
     TextEncoder,
     core::{Collector, MetricVec, MetricVecBuilder},
 };
+
+use crate::refusals::Refusals;
 
 const COMMON_AREA: &str = "common_area";
 /// Upper bounds of the buckets of reconciles, in seconds.
@@ -44,6 +50,7 @@ const ENDPOINTS_LEFT_OUT: &str =
 const IMPORTS_WAITING: &str = "Imports that are not made, by the reason for which they wait";
 const WITHHELD: &str = "Imports that stay, though the leader says that nobody exports them: it took back many at once, and members did not";
 const PRUNED: &str = "Writes of which the API server dropped fields, because its CRD does not have them";
+const WRITES_REFUSED: &str = "Writes that an API server refuses at present";
 const CREDENTIAL: &str = "Until when the token for the leader counts, in seconds since 1970; 0 for one that counts until its account is deleted";
 const LINK_STATE: &str = "1 for the reason of the condition Ready of this cluster's ClusterSet";
 const MEMBERS: &str = "Members of a Common Area, by whether they renew their Leases";
@@ -78,6 +85,7 @@ pub struct Metrics {
     bind: Bind,
     reach: Reach,
     pruned: IntCounterVec,
+    refusals: Refusals,
     link_state: IntGaugeVec,
     /// Without labels; it has a value in members alone.
     credential: IntGaugeVec,
@@ -128,6 +136,11 @@ impl Metrics {
             bind: Bind::new(&registry)?,
             reach: Reach::new(&registry)?,
             pruned: counts("writes_pruned_total", PRUNED, &of_kind)?,
+            refusals: Refusals::new(Tally::new(gauges(
+                "writes_refused",
+                WRITES_REFUSED,
+                &[COMMON_AREA, "cluster", "kind", "verb"],
+            )?)),
             link_state: gauges("link_state", LINK_STATE, &["state"])?,
             credential: gauges("leader_credential_expiry_timestamp_seconds", CREDENTIAL, &[])?,
             members: gauges("members", MEMBERS, &[COMMON_AREA, "state"])?,
@@ -191,6 +204,16 @@ impl Metrics {
     /// A request that writes ended.
     pub fn wrote(&self, cluster: &str, kind: &str, verb: &str, result: &str) {
         self.writes.with_label_values(&[&self.area, cluster, kind, verb, result]).inc();
+    }
+
+    /// Writes that API servers refuse.
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    /// The Common Area to which belongs what is counted; empty where there is but one.
+    pub fn area(&self) -> Arc<str> {
+        Arc::clone(&self.area)
     }
 
     /// Gauge of refused records in a Common Area.
@@ -289,6 +312,7 @@ impl Metrics {
 
     /// Everything, in the text format of Prometheus, and its content type.
     pub fn render(&self) -> prometheus::Result<(String, Vec<u8>)> {
+        self.refusals.prune(Instant::now());
         let encoder = TextEncoder::new();
         let mut text = Vec::new();
         encoder.encode(&self.registry.gather(), &mut text)?;

@@ -26,7 +26,7 @@ mod status;
 mod takeover;
 mod whole;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use kube::{
     Client, Resource, ResourceExt,
@@ -37,7 +37,7 @@ use serde::de::DeserializeOwned;
 
 pub use self::{applied::holds, error::Error, takeover::taken_over};
 use self::{error::classify, status::Undeclared};
-use crate::{index::Shared, metrics::Metrics};
+use crate::{index::Shared, metrics::Metrics, refusals};
 
 /// Writes to one API server under one name: objects of kinds that are known when we are compiled, or of one that is known only at run
 /// time, which is `D`.
@@ -104,7 +104,43 @@ impl<D: Send + Sync + 'static> Writer<D> {
         Request::new(P::url_path(&self.kind, object.namespace().as_deref()))
     }
 
+    /// Sends a write of the object `of`, and notes whether the API server refuses it.
     async fn send<P, A>(
+        &self,
+        of: &P,
+        verb: &str,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<A, Error>
+    where
+        P: Resource<DynamicType = D>,
+        A: DeserializeOwned,
+    {
+        let answer = self.send_dry::<P, A>(verb, request).await;
+        match &answer {
+            Ok(_) | Err(Error::Gone) if self.metrics.refusals().is_empty() => {}
+            Ok(_) | Err(Error::Gone) => self.metrics.refusals().remove(&self.refused(of, verb)),
+            Err(error) => {
+                if let Some(words) = error.refusal() {
+                    self.metrics.refusals().put(self.refused(of, verb), words, Instant::now());
+                }
+            }
+        }
+        answer
+    }
+
+    fn refused<P: Resource<DynamicType = D>>(&self, of: &P, verb: &str) -> refusals::Request {
+        refusals::Request {
+            area: self.metrics.area(),
+            cluster: self.cluster,
+            verb: verb.to_owned(),
+            kind: P::kind(&self.kind).into_owned(),
+            namespace: of.namespace(),
+            name: of.name_any(),
+        }
+    }
+
+    /// Sends a request that changes nothing, or one whose answer is noted by the caller.
+    async fn send_dry<P, A>(
         &self,
         verb: &str,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,

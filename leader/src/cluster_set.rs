@@ -2,7 +2,8 @@
 //! and a gauge; deletes nothing. Safe to run twice: the status is written only when it says something else, and what is not known
 //! yet after a restart stands as it was. A ClusterSet that is not valid keeps nobody from exporting and importing.
 //!
-//! No timer: whatever changes is noticed when a Lease is renewed, our own at the least (see [`presence::leases`]).
+//! No timer: whatever changes is noticed when a Lease is renewed, our own at the least (see [`presence::leases`]), or when an API server
+//! refuses a write ([`kit::refusals`]).
 
 mod spec;
 mod status;
@@ -38,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     spec::Claims,
     status::{
-        EVICTED, EVICTION_NEAR, Eviction, FEATURE_UNAVAILABLE, INVALID_SPEC, SCHEMA_PRUNED, State,
+        EVICTED, EVICTION_NEAR, Eviction, FEATURE_UNAVAILABLE, INVALID_SPEC, REFUSED, SCHEMA_PRUNED, State,
         WIRE_VERSION_DIFFERS, come_to, desired, message_of, turned,
     },
 };
@@ -125,8 +126,20 @@ impl ClusterSets {
     /// Runs the controller until `stop`.
     pub(crate) async fn run(&self, stop: &CancellationToken) {
         let metrics = self.access.env.metrics.clone();
-        drive("cluster_set", self.queue.clone(), metrics, stop.clone(), |name| self.clone().reconcile(name))
-            .await;
+        let refusals = metrics.refusals().clone();
+        let refused = async {
+            loop {
+                refusals.changed().await;
+                self.enqueue_all();
+            }
+        };
+        let drive = drive("cluster_set", self.queue.clone(), metrics, stop.clone(), |name| {
+            self.clone().reconcile(name)
+        });
+        tokio::select! {
+            () = drive => {}
+            () = refused => {}
+        }
     }
 
     /// Brings the status of one ClusterSet up to date.
@@ -134,6 +147,7 @@ impl ClusterSets {
         let (set, lists) = self.sets.with(|sets| (sets.get(&name).cloned(), sets.lists()));
         let Some(set) = set else { return Ok(Outcome::Done) };
         let (members, foreign) = self.access.leases.with(|leases| (leases.members(), leases.foreign()));
+        let metrics = &self.access.env.metrics;
         let state = State {
             eviction: self.eviction(&members),
             members,
@@ -141,6 +155,7 @@ impl ClusterSets {
             unavailable: self.features.unavailable(Instant::now()),
             pruned: self.features.pruned(),
             invalid: self.invalid(&set),
+            writes: Some(metrics.refusals().verdict(&metrics.area())),
         };
         let had = set.status.0.clone().unwrap_or_default();
         let want = desired(&had, set.metadata.generation, &state, &Time(Timestamp::now()));
@@ -164,7 +179,7 @@ impl ClusterSets {
                 self.access.env.events.warn(set.object_ref(&()), "Report", reason, &message);
             }
         }
-        for reason in [FEATURE_UNAVAILABLE, SCHEMA_PRUNED, INVALID_SPEC, WIRE_VERSION_DIFFERS] {
+        for reason in [FEATURE_UNAVAILABLE, SCHEMA_PRUNED, INVALID_SPEC, WIRE_VERSION_DIFFERS, REFUSED] {
             if let (None, Some(message)) = (message_of(&had, reason), message_of(&want, reason)) {
                 self.access.env.events.warn(set.object_ref(&()), "Report", reason, message);
             }

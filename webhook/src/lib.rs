@@ -47,6 +47,9 @@ pub struct Args {
     /// Seconds for which it goes on to answer when it is told to stop: so long it may take until nobody asks it any more.
     #[arg(long, env = "FREEPORT_DRAIN_SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u8).range(..=10))]
     pub drain_seconds: u8,
+    /// Seconds between two lists of all NamespaceOffloadings, which find what a restored API server has told no watch of.
+    #[arg(long, env = "FREEPORT_RELIST_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u16).range(5..=3600))]
+    pub relist_seconds: u16,
 }
 
 /// Why it cannot begin.
@@ -77,7 +80,8 @@ async fn serve(args: Args, process: Process) -> Result<(), Error> {
 async fn serve_on(listener: TcpListener, args: Args, process: Process) -> Result<(), Error> {
     let Process { client, metrics: registry, ready, stop } = process;
     let metrics = Metrics::new(&registry)?;
-    let (offloadings, watch) = Offloadings::watch(client, registry);
+    let (offloadings, watch) =
+        Offloadings::watch(client, registry, Duration::from_secs(args.relist_seconds.into()));
     let tls = Arc::new(Tls::default());
     let handler = Handler::new(offloadings.clone(), metrics.clone());
     let server = Server {

@@ -19,9 +19,6 @@ use serde::Deserialize;
 /// For the answer about one NamespaceOffloading: the API server that asks us waits for three seconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often all of them are listed again: one that a restore of this cluster has lost may stay known otherwise.
-const LIST_EVERY: Duration = Duration::from_secs(60);
-
 /// What of a NamespaceOffloading counts for Pods. One without a spec has the defaults.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = NamespaceOffloading)]
@@ -49,8 +46,13 @@ pub(crate) struct Offloadings {
 }
 
 impl Offloadings {
-    /// Nothing is known before the watch that comes with it is polled.
-    pub(crate) fn watch(client: Client, metrics: Metrics) -> (Self, impl Future<Output = ()> + Send) {
+    /// Nothing is known before the watch that comes with it is polled. Every `relist` all are listed again: one that a restore of this
+    /// cluster has lost may stay known otherwise.
+    pub(crate) fn watch(
+        client: Client,
+        metrics: Metrics,
+        relist: Duration,
+    ) -> (Self, impl Future<Output = ()> + Send) {
         let offloadings = Self { client, watches: Watches::default(), known: Shared::default() };
         let known = offloadings.known.clone();
         let watch = offloadings.watches.watch(
@@ -63,7 +65,7 @@ impl Offloadings {
         let again = offloadings.watches.clone();
         let list = async move {
             loop {
-                tokio::time::sleep(LIST_EVERY).await;
+                tokio::time::sleep(relist).await;
                 again.list_again();
             }
         };

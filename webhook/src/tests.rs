@@ -14,6 +14,9 @@ use tokio::task::JoinSet;
 use self::fixture::{Ca, Webhook, asked, offloading, patch_of, review};
 use crate::{offloadings::Offloadings, tls::Tls};
 
+/// No test waits for it.
+const RELIST: Duration = Duration::from_secs(3600);
+
 #[tokio::test]
 async fn a_pod_gets_what_its_namespace_asks_for() {
     let webhook = Webhook::start(Duration::ZERO);
@@ -270,7 +273,7 @@ async fn it_is_ready_where_the_kind_is_missing() {
     // It serves no kind at all.
     let serving = axum::serve(listener, axum::Router::new()).into_future();
     let client = kube::Client::try_from(kube::Config::new(server.parse().unwrap())).unwrap();
-    let (offloadings, watch) = Offloadings::watch(client, kit::metrics::Metrics::new().unwrap());
+    let (offloadings, watch) = Offloadings::watch(client, kit::metrics::Metrics::new().unwrap(), RELIST);
     let seen = async {
         while offloadings.refused().is_none() {
             tokio::time::sleep(Duration::from_millis(10)).await;

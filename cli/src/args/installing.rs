@@ -128,7 +128,7 @@ impl RunArgs {
             wait: !self.no_wait,
             timeout: Duration::from_secs(self.timeout),
             dry_run: self.dry_run,
-            warn: crate::args::warn,
+            aside: crate::args::aside,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args as ClapArgs;
 
-use super::{Leader, warn};
+use super::{Leader, aside};
 use crate::{KubeContext, RejoinOptions};
 
 #[derive(ClapArgs, Debug)]
@@ -42,7 +42,7 @@ impl From<RejoinArgs> for RejoinOptions {
             leader_server: args.leader_server,
             wait: !args.no_wait,
             timeout: Duration::from_secs(args.timeout),
-            warn,
+            aside,
         }
     }
 }

@@ -98,7 +98,7 @@ pub async fn bind_apiservice(options: &ApiServiceOptions, say: Say<'_>) -> Resul
         Halves::Provider { provider, template, identity } => {
             let provider = Cluster::connect(provider).await?;
             // What is printed is for a file. What happens meanwhile is not.
-            let aside: Say<'_> = &mut |line| (run.warn)(line);
+            let aside: Say<'_> = &mut |line| (run.aside)(line);
             let spec = offered(&provider, template).await?;
             let ask = Ask { name, template, identity, called: None };
             if run.dry_run {

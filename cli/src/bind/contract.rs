@@ -198,7 +198,9 @@ async fn wait(
                 "BindableResourcesRequest {SYSTEM}/{name}: {}",
                 message.unwrap_or_else(|| "it failed".to_owned())
             ))),
-            Phase::Pending => Ok(Err(message.unwrap_or_else(|| "nobody has answered it".to_owned()))),
+            Phase::Pending => {
+                Ok(Err(message.unwrap_or_else(|| "freeport-leader has not answered yet".to_owned())))
+            }
         }
     };
     let waiting = |message: &str| say(&format!("{}: waiting for the contract: {message}", provider.name));

@@ -268,7 +268,7 @@ mod tests {
             wait: false,
             timeout: std::time::Duration::ZERO,
             dry_run: false,
-            warn: |_| {},
+            aside: |_| {},
         };
         let refused = |template: &str, collection: Option<&str>, resource: &str| {
             let options = OfferOptions {

@@ -120,7 +120,7 @@ mod tests {
             wait: false,
             timeout: Duration::ZERO,
             dry_run: false,
-            warn: |_| {},
+            aside: |_| {},
         };
         let cluster = KubeContext::default();
         let mut options = ProvideOptions { cluster, address: None, isolation: None, scope: None, run };

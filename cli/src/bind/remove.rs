@@ -63,7 +63,7 @@ pub async fn remove(options: &RemoveOptions, say: Say<'_>) -> Result<(), Error> 
     let contract = match provider {
         Some(provider) => {
             let identity = options.identity.as_ref().unwrap_or(&consumer.uid);
-            Contract::of(&consumer, identity, provider, remainder.contract.as_ref()).await?
+            Contract::of(&consumer, identity, provider, (&options.name, remainder.contract.as_ref())).await?
         }
         None => None,
     };
@@ -192,7 +192,7 @@ impl Ending<'_> {
         let held = going::told(&going::of_binding(self.cluster, there, crds, object).await?);
         Err(Error::Timeout {
             cluster: self.cluster.name.clone(),
-            missing: format!("{object} is not gone ({message}). {held}. {}. It gave up", self.next()),
+            missing: format!("{object} is not gone ({message}). {held}. {}", self.next()),
             limit,
         })
     }

@@ -161,6 +161,6 @@ fn run(options: &DnsOptions) -> Run {
         wait: true,
         timeout: options.timeout,
         dry_run: !options.apply,
-        warn: |_| {},
+        aside: |_| {},
     }
 }

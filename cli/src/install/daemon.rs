@@ -1,7 +1,10 @@
 //! How many replicas of a daemon run.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{Api, api::DeleteParams};
+use kube::{
+    Api,
+    api::{DeleteParams, Preconditions},
+};
 
 use super::Installer;
 use crate::{
@@ -40,7 +43,8 @@ impl Installer<'_> {
         }
         let Some(found) = self.cluster.read(&budget).await? else { return Ok(()) };
         if found.is_ours() {
-            let (api, params) = (self.api(&budget), DeleteParams::default());
+            let preconditions = Preconditions { uid: found.metadata().uid, resource_version: None };
+            let (api, params) = (self.api(&budget), DeleteParams::default().preconditions(preconditions));
             let deleted = api.delete(&budget.name, &params);
             self.cluster.request(format!("delete {budget}"), deleted).await?;
             self.say(&format!("deleted {budget}"));

@@ -199,7 +199,7 @@ async fn let_go(there: &mut Eraser<'_>, area: &str, id: &str, limit: Duration) -
         if start.elapsed() >= limit {
             return Err(Error::Timeout {
                 cluster: there.cluster.name.clone(),
-                missing: format!("{told}, still: does freeport-member there delete them?"),
+                missing: format!("{told}: does freeport-member there delete them?"),
                 limit,
             });
         }

@@ -55,12 +55,21 @@ pub(super) async fn withdraw(
     let identity = traces.identity();
     offloading::warn(&mut here, identity.as_ref().map(|(_, id)| id.as_str())).await?;
     depart(&mut here, &traces, membership::LEAVE).await?;
-    if !here.dry_run && !left(&mut here, membership::LEAVE, options.timeout).await? {
+    if !here.dry_run
+        && let Left::Waiting { refused } = left(&mut here, membership::LEAVE, options.timeout).await?
+    {
+        let why = match refused {
+            Some(refused) => format!(
+                "{refused}. Change the policy, webhook or right that refuses it, and run this again: freeport-member goes on by itself"
+            ),
+            None => "does freeport-member run, and does it reach the leader? If the leader is gone, run `freeport leave \
+                     --force`"
+                .to_owned(),
+        };
         return Err(Error::Timeout {
             cluster: cluster.name.clone(),
             missing: format!(
-                "the member has not left: does freeport-member run, and does it reach the leader? If the leader is \
-                 gone, run `freeport leave --force`. ConfigMap {SYSTEM}/{} is still there",
+                "the member has not left: {why}. ConfigMap {SYSTEM}/{} is still there",
                 membership::NAME
             ),
             limit: options.timeout,
@@ -138,7 +147,7 @@ pub(super) async fn force(cluster: &KubeContext, options: &LeaveOptions, say: Sa
     let identity = traces.identity();
     offloading::warn(&mut here, identity.as_ref().map(|(_, id)| id.as_str())).await?;
     depart(&mut here, &traces, membership::LEAVE_FORCED).await?;
-    if !here.dry_run && !left(&mut here, membership::LEAVE_FORCED, FORCED_WAIT).await? {
+    if !here.dry_run && left(&mut here, membership::LEAVE_FORCED, FORCED_WAIT).await? != Left::Done {
         let waited = FORCED_WAIT.as_secs();
         here.say(&format!("the member has not left after {waited} s: removing its imports in its place"));
     }
@@ -217,12 +226,21 @@ async fn tell(here: &mut Eraser<'_>, note: &Object, how: &str) -> Result<(), Err
     here.change(note, &json!({"data": {key: how}}), &format!("{key} is {how:?}")).await
 }
 
-/// Waits until the member has deleted its note, which it does last. False if nothing changed for `limit`.
-async fn left(here: &mut Eraser<'_>, how: &str, limit: Duration) -> Result<bool, Error> {
-    let (mut start, mut before) = (Instant::now(), None);
+/// How far a member is.
+#[derive(PartialEq, Eq)]
+enum Left {
+    /// It has deleted its note, which it does last.
+    Done,
+    /// It has not, and there was no progress for as long as the command waits. `refused` is what API servers refuse to the member.
+    Waiting { refused: Option<String> },
+}
+
+/// Waits until the member has left, or nothing changed for `limit`.
+async fn left(here: &mut Eraser<'_>, how: &str, limit: Duration) -> Result<Left, Error> {
+    let (mut start, mut before, mut said) = (Instant::now(), None, None);
     loop {
         let Some(note) = here.read(&note()).await? else {
-            return Ok(true);
+            return Ok(Left::Done);
         };
         // A member that was about to connect may have written a new note.
         tell(here, &note, how).await?;
@@ -231,8 +249,13 @@ async fn left(here: &mut Eraser<'_>, how: &str, limit: Duration) -> Result<bool,
             here.say(&format!("waiting for the member, ServiceImports left: {imports}"));
             start = Instant::now();
         }
+        let refused = note.metadata().annotations.and_then(|mut all| all.remove(label::REFUSED));
+        if let Some(refused) = refused.as_ref().filter(|refused| said.as_ref() != Some(*refused)) {
+            here.say(&format!("waiting for the member: {refused}"));
+        }
+        said = refused.or(said);
         if start.elapsed() >= limit {
-            return Ok(false);
+            return Ok(Left::Waiting { refused: said });
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -166,7 +166,7 @@ async fn withdraw(there: &mut Eraser<'_>, area: &str, id: &str, limit: Duration)
         if start.elapsed() >= limit {
             return Err(Error::Timeout {
                 cluster: there.cluster.name.clone(),
-                missing: format!("the leader makes no progress: does freeport-leader run? {told}, still"),
+                missing: format!("the leader makes no progress: does freeport-leader run? {told}"),
                 limit,
             });
         }

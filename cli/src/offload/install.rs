@@ -50,7 +50,7 @@ fn is_of_liqo(crd: &str) -> bool {
 pub(crate) async fn leader_lacks_records(leader: &Cluster, run: &Run) {
     for crd in offload::leader_crds() {
         if matches!(leader.read(&crd).await, Ok(None)) {
-            (run.warn)(&format!(
+            run.warn(&format!(
                 "{}: {crd} is not there, so nothing is offloaded over this leader: run `freeport init --offload` there",
                 leader.name
             ));
@@ -170,7 +170,7 @@ mod tests {
             wait: false,
             timeout: Duration::ZERO,
             dry_run: false,
-            warn: |_| {},
+            aside: |_| {},
         };
         let (inside, outside) =
             (run(Daemons::Inside { image: None, replicas: None }), run(Daemons::Outside("d".into())));

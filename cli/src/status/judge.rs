@@ -9,6 +9,7 @@ mod offloading;
 mod policies;
 
 use api::{
+    cluster_set::WRITES_ACCEPTED,
     condition::AntreaCondition,
     mcs::{CONFLICT, READY, VALID},
     resource_export::FAILURE,
@@ -19,6 +20,7 @@ use super::{
     found::{Found, Gap, Part, Why},
     report::{Problem, Report, Said},
 };
+use crate::view::ClusterSetView;
 
 /// The answer of a condition.
 const TRUE: &str = "True";
@@ -112,6 +114,20 @@ impl Verdict<'_> {
                 self.problem(part.clone(), what, next);
                 None
             }
+        }
+    }
+}
+
+impl Verdict<'_> {
+    /// Writes of the daemon that API servers refuse.
+    fn refused(&mut self, set: &ClusterSetView, place: &str) {
+        let Some(said) = set.condition(WRITES_ACCEPTED).map(said) else { return };
+        if said.status != TRUE {
+            self.problem(
+                place,
+                line(&said),
+                "change the quota, policy, webhook or right that the message names; the daemon tries again within a minute",
+            );
         }
     }
 }

@@ -88,7 +88,8 @@ pub async fn contract_for(world: &World, identity: &str, apis: &[&Offered]) -> (
 
 /// Asks for the API in the cluster namespace, and gets it.
 pub async fn granted(world: &World, cluster_namespace: &str, offered: &Offered) {
-    let of = json!({"resources": [{"group": offered.resource().group, "resource": offered.plural}]});
+    // With versions, without which Go's backend grants nothing.
+    let of = json!({"resources": [offered.resource()]});
     let (phase, reason) = request(world, cluster_namespace, &offered.plural, of).await;
     assert_eq!(phase, Phase::Succeeded, "{reason}");
 }

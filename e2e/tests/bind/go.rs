@@ -6,6 +6,8 @@ mod konnector;
 mod objects;
 mod provider;
 
+use std::process::{Child, Command};
+
 use api::bind::{binding::ClusterBinding, export::APIServiceNamespace};
 use e2e::{
     binding::{
@@ -24,6 +26,22 @@ use serde_json::json;
 
 use self::konnector::Konnector;
 use super::konnector::unbind;
+
+/// A program of kube-bind's, which ends with the test also where that fails.
+struct Process(Child);
+
+impl Process {
+    fn start(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 const OURS: &str = "freeport-member-east";
 

@@ -2,6 +2,7 @@
 
 use api::mcs::ServiceImport;
 use e2e::{
+    forbidden::{NOT_THIS_ONE, forbid_daemons, permit},
     seen::{imported, not_imported, says},
     waiting::eventually,
 };
@@ -67,6 +68,27 @@ fn who_left_without_the_leader_is_forgotten_there_later() {
         assert!(!account().await, "{again}");
         let said = Contents::of(clusters, "leader").await.unwrap().saying("freeport-member-east", AREA);
         assert_eq!(said, [""; 0]);
+    });
+}
+
+/// Issue 38, 4.
+#[e2e::test]
+fn what_an_api_server_refuses_to_a_member_that_leaves_is_said_and_leaving_goes_on_when_it_is_accepted() {
+    alone(async |set| {
+        set.join("east").await;
+        let (east, west) = (set.cluster("east"), set.cluster("west"));
+        west.create_namespace(SHOP).await;
+        west.exported(SHOP, "kept", &["10.9.0.1"]).await;
+        eventually("east imports it", || imported(east, SHOP, "kept")).await;
+        let refused = "variables.name == 'antrea-mc-kept' && request.operation == 'DELETE'";
+        forbid_daemons(east, SHOP, "nobody-deletes", refused).await;
+        let leave = "leave --context east --leader-context leader";
+        let said = set.clusters.freeport(&format!("{leave} --timeout 20")).await;
+        said.refused(&["refuses to delete Service shop/antrea-mc-kept", NOT_THIS_ONE, "run this again"]);
+        permit(east, "nobody-deletes").await;
+        set.clusters.freeport(leave).await.succeeded();
+        eventually("it is gone", || not_imported(east, SHOP, "kept")).await;
+        west.release_namespace(SHOP).await;
     });
 }
 

@@ -1,11 +1,9 @@
 //! A program that was run, and how it ended.
 
-use std::{fmt, path::Path, process::Stdio, time::Duration};
+use std::{fmt, path::Path, process::Stdio};
 
+use e2e::waiting::COMMAND;
 use tokio::{io::AsyncWriteExt, process::Command};
-
-/// Far beyond what any command may take.
-const LIMIT: Duration = Duration::from_secs(180);
 
 /// How a line begins that keeps nobody from going on.
 const WARNING: &str = "warning: ";
@@ -32,8 +30,8 @@ pub(crate) async fn run(program: &Path, line: &str, env: &[(&str, &Path)], stdin
         drop(input);
         child.wait_with_output().await.unwrap()
     };
-    let ended = tokio::time::timeout(LIMIT, ended).await;
-    let ended = ended.unwrap_or_else(|_| panic!("{line}: no end within {LIMIT:?}"));
+    let ended = tokio::time::timeout(COMMAND.time, ended).await;
+    let ended = ended.unwrap_or_else(|_| panic!("{line}: no end within {:?}", COMMAND.time));
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Ran { line, code: ended.status.code(), stdout: text(ended.stdout), stderr: text(ended.stderr) }
 }

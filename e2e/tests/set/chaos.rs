@@ -4,8 +4,6 @@
 mod crowd;
 mod planted;
 
-use std::time::Duration;
-
 use e2e::{
     audit,
     chaos::{
@@ -19,12 +17,11 @@ use e2e::{
     },
     fixture::alone,
     say::say,
+    waiting::PUT_RIGHT,
 };
 
 /// How long things happen, unless the environment says otherwise.
 const SECONDS: u64 = 120;
-/// Longer than anything takes that was wrong.
-const LIMIT: Duration = Duration::from_secs(300);
 
 fn is_restored(steps: &[Step]) -> bool {
     steps.iter().any(|step| matches!(step.happens, Happens::Disorder(Disorder::Restored { .. })))
@@ -41,7 +38,7 @@ fn whatever_happens_users_have_what_they_want_when_it_is_over() {
         let vigil = Vigil::over(world.clusters(), &places.anchors()).await;
         let steps = plan(seed, lasts(SECONDS), &places);
 
-        let found = run(world, &crew, &vigil, &places, (&steps, LIMIT)).await;
+        let found = run(world, &crew, &vigil, &places, (&steps, PUT_RIGHT.time)).await;
         for line in &found.log {
             e2e::note!("{line}");
         }

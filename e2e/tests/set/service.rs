@@ -28,6 +28,7 @@ mod ranges;
 mod reach;
 mod reconciles;
 mod refused;
+mod refused_writes;
 mod restart;
 mod slices;
 mod taken;

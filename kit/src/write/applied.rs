@@ -28,7 +28,7 @@ impl<D: Send + Sync + 'static> Writer<D> {
         }
         let params = PatchParams::apply(self.manager).force();
         let request = self.request::<P>(at).patch(&at.name_any(), &params, &Patch::Apply(&want));
-        self.send::<P, P>("apply", request).await
+        self.send::<P, P>(at, "apply", request).await
     }
 
     /// Replaces the object, or a subresource of it, if it is still of the version that `object` has. The server's answer. For what a
@@ -51,7 +51,7 @@ impl<D: Send + Sync + 'static> Writer<D> {
             }
             None => ("replace", request.replace(&name, &params, body)),
         };
-        self.send::<P, P>(verb, request).await
+        self.send::<P, P>(object, verb, request).await
     }
 }
 

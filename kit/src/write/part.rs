@@ -1,5 +1,7 @@
 //! Parts of objects that have other writers: finalizers, single keys; and the end of objects.
 
+use std::time::Instant;
+
 use kube::{
     Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
@@ -32,12 +34,13 @@ impl<D: Send + Sync + 'static> Writer<D> {
     {
         let all = object.finalizers().iter().map(String::as_str).chain([finalizer]);
         let answer: P = self.put_finalizers(object, all.collect()).await?;
-        match answer.finalizers().iter().any(|held| held == finalizer) {
-            true => Ok(answer),
-            false => Err(Error::Refused(format!(
-                "finalizer {finalizer} does not stay: a webhook or policy of admission takes it off"
-            ))),
+        if answer.finalizers().iter().any(|held| held == finalizer) {
+            return Ok(answer);
         }
+        let words =
+            format!("finalizer {finalizer} does not stay: a webhook or policy of admission takes it off");
+        self.metrics.refusals().put(self.refused(object, "patch"), words.clone(), Instant::now());
+        Err(Error::Refused(words))
     }
 
     pub(super) async fn put_finalizers<P, A>(&self, object: &P, finalizers: Vec<&str>) -> Result<A, Error>
@@ -50,7 +53,7 @@ impl<D: Send + Sync + 'static> Writer<D> {
         }});
         let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
         let request = self.request::<P>(object).patch(&object.name_any(), &params, &Patch::Merge(patch));
-        self.send::<P, A>("patch", request).await
+        self.send::<P, A>(object, "patch", request).await
     }
 
     /// Sends a merge patch of somebody's own making, bound to the uid only: for single keys of a map, or of labels, that many write
@@ -69,7 +72,7 @@ impl<D: Send + Sync + 'static> Writer<D> {
             }
             None => ("patch", request.patch(&name, &params, &patch)),
         };
-        self.send::<P, P>(verb, request).await
+        self.send::<P, P>(object, verb, request).await
     }
 
     /// Deletes the object if it is still the one we know: same uid, and the same version if `unchanged`. One that is gone
@@ -105,7 +108,7 @@ impl<D: Send + Sync + 'static> Writer<D> {
             ..DeleteParams::default()
         };
         let request = self.request::<P>(object).delete(&object.name_any(), &params);
-        match self.send::<P, Value>("delete", request).await {
+        match self.send::<P, Value>(object, "delete", request).await {
             Ok(_) | Err(Error::Gone) => Ok(()),
             Err(error) => Err(error),
         }

@@ -61,7 +61,7 @@ impl<D: Send + Sync + 'static> Writer<D> {
         let params = PatchParams::apply(self.manager).force();
         let request =
             self.request::<P>(of).patch_subresource("status", &of.name_any(), &params, &Patch::Apply(&patch));
-        self.send::<P, P>("status", request).await
+        self.send::<P, P>(of, "status", request).await
     }
 
     /// The status without the fields that the installed schema is known not to have.

@@ -58,7 +58,11 @@ impl<D: Send + Sync + 'static> Writer<D> {
             &PatchParams { field_manager: Some(self.manager.into()), dry_run, ..PatchParams::default() },
             &Patch::Merge(Value::Object(patch)),
         );
-        match self.send::<P, P>("patch", request).await {
+        let answer = match dry_run {
+            true => self.send_dry::<P, P>("patch", request).await,
+            false => self.send::<P, P>(want, "patch", request).await,
+        };
+        match answer {
             // It was being deleted, and the patch took off what held it.
             Ok(answer) if is_going(&answer) && answer.finalizers().is_empty() => Err(Error::Stale),
             Ok(answer) => self.check(answer, &wanted).map(Some),
@@ -96,7 +100,11 @@ impl<D: Send + Sync + 'static> Writer<D> {
         body["apiVersion"] = json!(P::api_version(&self.kind));
         body["kind"] = json!(P::kind(&self.kind));
         let params = PostParams { field_manager: Some(self.manager.into()), dry_run };
-        self.send::<P, P>("create", self.request::<P>(want).create(&params, serde_json::to_vec(&body)?)).await
+        let request = self.request::<P>(want).create(&params, serde_json::to_vec(&body)?);
+        match dry_run {
+            true => self.send_dry::<P, P>("create", request).await,
+            false => self.send::<P, P>(want, "create", request).await,
+        }
     }
 
     /// Whether the API server's answer holds what was wanted.

@@ -25,6 +25,8 @@ pub(super) const EVICTED: &str = "Evicted";
 
 /// Reason of the condition while the ClusterSet or a ClusterClaim says what cannot be.
 pub(super) const INVALID_SPEC: &str = "InvalidSpec";
+/// Reason of condition `WritesAccepted` while API servers refuse something.
+pub(super) const REFUSED: &str = "Refused";
 
 /// How it stands with a Common Area.
 #[derive(Default)]
@@ -41,6 +43,8 @@ pub(super) struct State {
     pub(super) invalid: Option<String>,
     /// What becomes of the exports of silent members.
     pub(super) eviction: Eviction,
+    /// Whether API servers accept what the leader writes for this Common Area.
+    pub(super) writes: Option<Verdict>,
 }
 
 /// What becomes of the exports of members that do not renew their Leases.
@@ -111,11 +115,11 @@ pub(super) fn desired(
     ClusterSetStatus {
         total_clusters: count(clusters.len()),
         ready_clusters: count(clusters.len() - missing.len()),
-        conditions: vec![AntreaCondition::of(
-            &overall(clusters.len(), &missing, state),
-            &have.conditions,
-            now,
-        )],
+        conditions: [&overall(clusters.len(), &missing, state)]
+            .into_iter()
+            .chain(&state.writes)
+            .map(|verdict| AntreaCondition::of(verdict, &have.conditions, now))
+            .collect(),
         cluster_statuses: clusters,
         observed_generation: generation,
     }

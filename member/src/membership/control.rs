@@ -90,7 +90,7 @@ impl Control {
         is_done && is_noted && is_written
     }
 
-    /// Waits until the session has another state or ended, or until leaving is done.
+    /// Waits until the session has another state or ended, leaving is done, or API servers refuse something else.
     pub(super) async fn changed(&mut self) {
         let running = async {
             match &mut self.running {
@@ -114,6 +114,7 @@ impl Control {
             ended = running => ended,
             () = alone => false,
             () = leaving => false,
+            () = self.env.metrics.refusals().changed() => false,
         };
         if ended {
             self.last = self.running.take().map(|running| running.target());
@@ -240,7 +241,8 @@ impl Control {
             Some(why) if verdict::is_well(&verdict) => verdict::contradicts(&why),
             _ => verdict,
         };
-        Ok(Report { verdict, complete, credential, members })
+        let writes = Some(self.env.metrics.refusals().verdict(&self.env.metrics.area()).into());
+        Ok(Report { verdict, complete, credential, writes, members })
     }
 
     /// Makes sure that the noted membership is being left, and deletes the note when that is done; whether nothing has to be tried

@@ -1,15 +1,21 @@
 //! Leaves a ClusterSet: has every feature withdraw what it wrote at the leader, deletes announce and Lease there, then has every
-//! feature remove what it imported and clear the status that it wrote in this cluster, and deletes our ClusterProperties. Safe to run twice: each step looks at what is
-//! left, and as long as the note exists leaving goes on after a restart.
+//! feature remove what it imported and clear the status that it wrote in this cluster, and deletes our ClusterProperties. Notes for
+//! `freeport leave` what API servers refuse meanwhile. Safe to run twice: each step looks at what is left, and as long as the note exists
+//! leaving goes on after a restart.
 //!
 //! Announce and Lease are deleted, and records withdrawn, only while our Lease shows that the cluster ID is ours.
 
 mod about;
 mod withdraw;
 
-use api::membership::Membership;
-use kit::{backoff, boot::Env, write::Error};
+use api::{label, membership::Membership};
+use kit::{
+    backoff,
+    boot::Env,
+    write::{Error, Writer},
+};
 use kube::Resource;
+use serde_json::json;
 
 use self::withdraw::withdraw;
 use super::{
@@ -40,6 +46,7 @@ pub(super) async fn leave(env: Env, features: Features, home: Home, note: Note, 
     while let Err(error) = leaving.clean_up().await {
         failures += 1;
         tracing::warn!(%error, "cannot remove all imports, trying again");
+        leaving.note_refused().await;
         tokio::time::sleep(backoff::LEADER.wait(failures)).await;
     }
     leaving.tell("Left", "this cluster has left the ClusterSet; all imports are removed");
@@ -102,6 +109,7 @@ impl Leaving {
                     tracing::warn!(%error, "cannot remove all imports, trying again later");
                 }
             }
+            self.note_refused().await;
             tokio::time::sleep(backoff::LEADER.wait(failures)).await;
         }
     }
@@ -122,6 +130,16 @@ impl Leaving {
             removed = removed.and(feature.remove_imports(&self.env, self.id.as_deref()).await);
         }
         removed
+    }
+
+    /// Notes what API servers refuse.
+    async fn note_refused(&self) {
+        let Some(message) = self.env.metrics.refusals().message(&self.env.metrics.area()) else { return };
+        let writer = Writer::new(self.env.client.clone(), label::MEMBER, "local", self.env.metrics.clone());
+        let patch = json!({"metadata": {"annotations": {label::REFUSED: message}}});
+        if let Err(error) = writer.merge(&self.note, None, patch).await {
+            tracing::debug!(%error, "what is refused could not be noted");
+        }
     }
 
     fn tell(&self, reason: &str, message: &str) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use api::{
     cluster_set::{
         CREDENTIAL_RENEWED, ClusterSetStatus, ClusterStatus, EXPORTS_DECLARED, IMPORTS_COMPLETE, IS_LEADER,
-        READY,
+        READY, WRITES_ACCEPTED,
     },
     condition::{AntreaCondition, Status, Verdict},
 };
@@ -28,13 +28,15 @@ pub(super) struct Report {
     pub(super) complete: Option<Vec<verdict::Complete>>,
     /// About the token for the leader, if that is known.
     pub(super) credential: Option<verdict::Complete>,
+    /// About what API servers refuse, if the member writes.
+    pub(super) writes: Option<verdict::Complete>,
     /// About the other members, by cluster ID: known only while the leader answers.
     pub(super) members: BTreeMap<String, Standing>,
 }
 
 impl From<Verdict> for Report {
     fn from(verdict: Verdict) -> Self {
-        Self { verdict, complete: None, credential: None, members: BTreeMap::new() }
+        Self { verdict, complete: None, credential: None, writes: None, members: BTreeMap::new() }
     }
 }
 
@@ -77,12 +79,15 @@ pub(super) fn desired(set: &Set, report: &Report, now: &Time) -> ClusterSetStatu
         Some(all) => all.iter().map(of).collect(),
         None => stands(&[IMPORTS_COMPLETE, EXPORTS_DECLARED]),
     };
-    let credential = report.credential.as_ref();
-    let credential = credential.map_or_else(|| stands(&[CREDENTIAL_RENEWED]), |one| vec![of(one)]);
+    let one_of = |known: &Option<verdict::Complete>, type_| {
+        known.as_ref().map_or_else(|| stands(&[type_]), |one| vec![of(one)])
+    };
+    let credential = one_of(&report.credential, CREDENTIAL_RENEWED);
+    let writes = one_of(&report.writes, WRITES_ACCEPTED);
     ClusterSetStatus {
         total_clusters: i32::try_from(clusters.len()).ok(),
         ready_clusters: i32::try_from(clusters.iter().filter(ready).count()).ok(),
-        conditions: [ready_here].into_iter().chain(complete).chain(credential).collect(),
+        conditions: [ready_here].into_iter().chain(complete).chain(credential).chain(writes).collect(),
         cluster_statuses: clusters,
         observed_generation: set.metadata.generation,
     }
@@ -189,7 +194,7 @@ mod tests {
     fn report(health: &Health, members: &[(&str, Standing)]) -> Report {
         let members = members.iter().map(|(id, standing)| ((*id).to_owned(), standing.clone())).collect();
         let complete = matches!(health, Health::Connected { .. }).then(|| verdict::complete(&[]));
-        Report { verdict: verdict::of(health, &target()), complete, credential: None, members }
+        Report { verdict: verdict::of(health, &target()), complete, credential: None, writes: None, members }
     }
 
     #[test]

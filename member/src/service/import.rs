@@ -16,6 +16,7 @@ mod own;
 mod place;
 mod plan;
 mod reachable;
+mod removal;
 mod room;
 mod slice;
 mod verdict;
@@ -29,12 +30,12 @@ use std::{
 use api::{ServiceName, antrea::Members, name};
 use kit::{
     events::Events,
-    index::{Part, Shared},
+    index::Shared,
     metrics::Metrics,
     queue::Outcome,
     write::{Error, Writer},
 };
-use kube::{Client, ResourceExt};
+use kube::Client;
 use presence::vouch::Vouching;
 
 use self::{
@@ -49,7 +50,7 @@ pub(crate) use self::{
     withdrawals::Withdrawals,
 };
 use super::{
-    index::{IMPORT, entry::ServiceEntry, known::Known},
+    index::{IMPORT, known::Known},
     irregular::note,
     knowledge::Knowledge,
 };
@@ -230,34 +231,5 @@ impl Importing {
             withheld: None,
             outdated: leases.filter(|lease| !self.vouching.is_current(&known.service, lease)).collect(),
         }
-    }
-
-    async fn remove(&self, entry: &ServiceEntry) -> Result<(), Error> {
-        let mut failed = None;
-        for slice in entry.imported_slices.values() {
-            failed = failed.or(self.delete(&**slice).await.err());
-        }
-        if let Some(endpoints) = entry.imported_endpoints.as_deref() {
-            failed = failed.or(self.delete(endpoints).await.err());
-        }
-        failed = failed.or(self.remove_service(entry).await.err());
-        // The import last: it notes what is needed to finish, should we be stopped on the way.
-        match (failed, entry.own_import()) {
-            (Some(error), _) => Err(error),
-            (None, Some(import)) => self.delete(import).await,
-            (None, None) => Ok(()),
-        }
-    }
-
-    /// Deletes an object of an import, whatever somebody put on it to hold it.
-    async fn delete<P: Part<ServiceName, ServiceEntry, DynamicType = ()>>(
-        &self,
-        object: &P,
-    ) -> Result<(), Error> {
-        let held: Vec<_> = object.finalizers().iter().map(String::as_str).collect();
-        if !held.is_empty() {
-            self.writer.release(object, &held).await?;
-        }
-        self.knowledge.services.delete(&self.writer, IMPORT, object, false).await
     }
 }

@@ -98,11 +98,14 @@ fn exporting(access: &Access, records: Vec<OwnRecord>) -> Exporting {
 /// Removes everything imported: it has our label, and the name that we give it. What somebody copied has the label alone.
 pub(super) async fn remove_imports(env: &Env) -> Result<(), Error> {
     let imported = imported();
-    remove::<ServiceImport>(env, &format!("{}={}", label::MANAGED_BY, label::FREEPORT), |_| true).await?;
-    remove::<EndpointSlice>(env, &imported, |slice| name::service_of_slice(&slice.name_any()).is_some())
-        .await?;
-    remove_endpoints(env).await?;
-    remove::<Service>(env, &imported, realises).await
+    let made_by_us = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
+    let is_imported = |slice: &Meta<EndpointSlice>| name::service_of_slice(&slice.name_any()).is_some();
+    // A kind whose deletion is refused does not stop the others.
+    let imports = remove::<ServiceImport>(env, &made_by_us, |_| true).await;
+    let slices = remove::<EndpointSlice>(env, &imported, is_imported).await;
+    let endpoints = remove_endpoints(env).await;
+    let services = remove::<Service>(env, &imported, realises).await;
+    imports.and(slices).and(endpoints).and(services)
 }
 
 /// Whether the name is that of what the label says.

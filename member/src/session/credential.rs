@@ -33,8 +33,10 @@ use self::{
 };
 use crate::{chance::share, feature::Access, identity::Target};
 
-/// How often it is looked.
+/// Longest time between two looks at the credential.
 const LOOK: Duration = Duration::from_secs(60);
+/// A credential whose tokens live shorter than an hour is looked at so many times in that life.
+const LOOKS: u32 = 60;
 /// How long to wait at the most after the leader refused a token: one that does not grant the right is asked once an hour.
 const REFUSED: Duration = Duration::from_secs(3600);
 /// How often a refused token is asked for again before the one in use expires, if that is in a few hours.
@@ -76,7 +78,8 @@ pub(super) fn keep(
         target: target.clone(),
         told: told.clone(),
         got: None,
-        again: Again::default(),
+        again: Again::resting(look(*token_life)),
+        look: look(*token_life),
         share: share(),
     };
     keeper.look_at_token();
@@ -91,18 +94,24 @@ struct Keeper {
     /// The last token that this process got, and when.
     got: Option<(String, Instant)>,
     again: Again,
+    /// The time between two looks.
+    look: Duration,
     /// Our part of the time over which members are spread.
     share: f64,
 }
 
 /// When either is tried again.
-#[derive(Default)]
 struct Again {
     token: Pace,
     authorities: Pace,
 }
 
 impl Again {
+    /// Neither is written twice within `rest`.
+    fn resting(rest: Duration) -> Self {
+        Self { token: Pace::resting(rest), authorities: Pace::resting(rest) }
+    }
+
     /// The Secret has something else, or the leader takes our Lease again.
     fn changed(&mut self) {
         self.token.changed();
@@ -139,7 +148,7 @@ impl Keeper {
             was_held = is_held;
             self.look(is_held).await;
             tokio::select! {
-                () = sleep(LOOK) => {}
+                () = sleep(self.look) => {}
                 // Who has changed it may have changed what is granted.
                 Ok(()) = self.target.changed() => self.again.changed(),
             }
@@ -251,6 +260,11 @@ impl Keeper {
     }
 }
 
+/// Returns the time between two looks at a credential whose tokens live for `life`.
+fn look(life: Duration) -> Duration {
+    (life / LOOKS).min(LOOK)
+}
+
 /// How it stands with a token that could not be replaced. What may be over soon is not said before it gets late.
 fn kept(life: Option<&Life>, now: Timestamp, why: String, is_refused: bool) -> Renewal {
     match life {
@@ -269,6 +283,12 @@ fn refused_until(left: Option<SignedDuration>) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_token_is_looked_at_more_often() {
+        let secs = |life| look(Duration::from_secs(life)).as_secs();
+        assert_eq!((secs(24 * 3600), secs(3600), secs(600)), (60, 60, 10));
+    }
 
     #[test]
     fn what_was_refused_is_tried_again_before_a_short_token_ends() {

@@ -72,7 +72,7 @@ impl Webhook {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let registry = Registry::new().unwrap();
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let (offloadings, _) = Offloadings::watch(client, registry.clone());
+        let (offloadings, _) = Offloadings::watch(client, registry.clone(), super::RELIST);
         let (tls, stop) = (Arc::new(Tls::default()), CancellationToken::new());
         let metrics = Metrics::new(&registry).unwrap();
         let router = Handler::new(offloadings.clone(), metrics).router();

@@ -117,7 +117,7 @@ impl From<OfferArgs> for OfferOptions {
             wait: false,
             timeout: Duration::ZERO,
             dry_run: args.printing.dry_run,
-            warn: crate::args::warn,
+            aside: crate::args::aside,
         };
         Self {
             cluster: args.place.into(),

@@ -113,7 +113,7 @@ fn other(template: &str, granted: Option<&str>, there: &[Resource], asked: &[Res
         return Some(format!("also with {}, which template {template} does not have", list(&beyond)));
     }
     let is_new = granted.is_some_and(|granted| granted.split(',').all(|name| name != template));
-    is_new.then(|| format!("by another template than {template}"))
+    is_new.then(|| format!("by template {}", granted.unwrap_or_default().replace(',', ", ")))
 }
 
 #[cfg(test)]
@@ -127,7 +127,7 @@ mod tests {
         let there = apis(&["mangodbs.example.com", "cacti.example.com"]);
         assert_eq!(other("all", Some("small,all"), &there, &there), None);
         assert_eq!(other("all", None, &there, &there), None, "Go's backend does not say");
-        assert!(other("twin", Some("small,all"), &there, &there).unwrap().contains("twin"));
+        assert_eq!(other("twin", Some("small,all"), &there, &there).unwrap(), "by template small, all");
         let said = other("small", Some("all"), &there, &apis(&["mangodbs.example.com"])).unwrap();
         assert!(said.contains("cacti.example.com") && !said.contains("mangodbs"), "{said}");
     }

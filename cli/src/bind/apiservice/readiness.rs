@@ -32,7 +32,7 @@ impl Consumer<'_> {
                 // A member that says what is missing is not what has to be looked after.
                 Err(match is_unseen {
                     true => Error::NotReady { cluster, daemon: label::MEMBER.into(), message, limit },
-                    false => Error::Timeout { cluster, missing: format!("{message}. It gave up"), limit },
+                    false => Error::Timeout { cluster, missing: message, limit },
                 })
             }
         }

@@ -148,7 +148,12 @@ impl Contract {
             Api::namespaced(self.provider.client.clone(), &self.namespace);
         let called = format!("APIServiceExportRequest {}/{name}", self.namespace);
         let had = self.provider.request(format!("read {called}"), known(asked.get(name))).await?;
-        let is_asked = had.as_ref().is_some_and(|had| is_waiting(had, wanted));
+        let is_asked = had.as_ref().is_some_and(|had| is_waiting(had) && had.spec == *wanted);
+        if had.as_ref().is_some_and(|had| is_waiting(had) && had.spec != *wanted) {
+            return Err(self.provider.refuse(format!(
+                "{called} asks for other APIs and has not been answered yet: somebody else may have created it. Use another name, or delete it"
+            )));
+        }
         let forget = async |request: &APIServiceExportRequest| {
             let preconditions = Preconditions { uid: request.uid(), resource_version: None };
             let params = DeleteParams::default().preconditions(preconditions);
@@ -193,17 +198,17 @@ impl Contract {
     }
 }
 
-/// Whether a request that is there is to be answered yet, and asks for the same.
-fn is_waiting(had: &APIServiceExportRequest, wanted: &APIServiceExportRequestSpec) -> bool {
+/// Whether a request has not been answered yet.
+fn is_waiting(had: &APIServiceExportRequest) -> bool {
     let phase = had.status.clone().unwrap_or_default().phase;
-    phase == Phase::Pending && had.spec == *wanted && had.metadata.deletion_timestamp.is_none()
+    phase == Phase::Pending && had.metadata.deletion_timestamp.is_none()
 }
 
 /// What the provider says of a request that it has not answered yet.
 fn waits_for(status: &APIServiceExportRequestStatus) -> String {
     let mut said = status.conditions.iter().filter(|condition| condition.status == "False");
     let message = said.find_map(|condition| condition.message.clone());
-    message.map_or_else(|| "it is looked at".to_owned(), |message| printable(&message))
+    message.map_or_else(|| "the provider has not answered yet".to_owned(), |message| printable(&message))
 }
 
 #[cfg(test)]
@@ -217,21 +222,21 @@ mod tests {
         let status = |conditions: Value| {
             serde_json::from_value(json!({"phase": "Pending", "conditions": conditions})).unwrap()
         };
-        assert_eq!(waits_for(&status(json!([]))), "it is looked at");
+        assert_eq!(waits_for(&status(json!([]))), "the provider has not answered yet");
         let refused = json!([{"type": "ExportsReady", "status": "False", "reason": "Refused", "message": "over quota",
             "lastTransitionTime": null}]);
         assert_eq!(waits_for(&status(refused)), "over quota");
     }
 
     #[test]
-    fn a_request_for_something_else_is_not_waited_for() {
+    fn a_request_that_failed_is_not_waited_for() {
         let resource = |name: &str| json!({"resources": [{"group": "g.example.com", "resource": name, "versions": ["v1"]}]});
         let spec =
             |name: &str| -> APIServiceExportRequestSpec { serde_json::from_value(resource(name)).unwrap() };
         let had = APIServiceExportRequest::new("mango", spec("mangos"));
-        assert!(is_waiting(&had, &spec("mangos")) && !is_waiting(&had, &spec("melons")));
+        assert!(is_waiting(&had));
         let mut failed = had;
         failed.status = serde_json::from_value(json!({"phase": "Failed"})).unwrap();
-        assert!(!is_waiting(&failed, &spec("mangos")));
+        assert!(!is_waiting(&failed));
     }
 }

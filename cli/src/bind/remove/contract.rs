@@ -12,7 +12,7 @@ use crate::{
     Error,
     bind::{
         holder::other,
-        parties::{by_identity, not_of, not_with},
+        parties::{NotOf, by_identity, not_of, not_with},
     },
     cluster::{Cluster, known},
     eraser::{Eraser, Say, called},
@@ -46,7 +46,7 @@ impl Contract {
         consumer: &Cluster,
         identity: &str,
         provider: Cluster,
-        named: Option<&Target>,
+        (binding, named): (&str, Option<&Target>),
     ) -> Result<Option<Self>, Error> {
         let name = match named {
             Some(target) => match not_with(&provider, &consumer.name, target).await? {
@@ -65,9 +65,9 @@ impl Contract {
         let there = provider.read(&namespace).await?;
         match there.and_then(|there| not_of(&there.metadata(), identity)) {
             Some(why) => Err(provider.refuse(format!(
-                "the credential of {} leads to {namespace}, which {why}: it is not touched; if the contract was asked for with another \
-                 --identity, say that again; without --provider-context the binding alone is removed",
-                consumer.name
+                "the credential of {} leads to {namespace}, which {why}: it is not touched; {}without --provider-context the binding alone is removed",
+                consumer.name,
+                hint(&why, &name, binding)
             ))),
             None => match held_by_other(&provider, &name, consumer).await? {
                 Some(other) => Err(provider.refuse(format!(
@@ -141,11 +141,19 @@ impl Contract {
         let held = going::told(&going::of_contract(&self.provider, &self.namespace).await?);
         Err(Error::Timeout {
             cluster: self.provider.name.clone(),
-            missing: format!(
-                "{} is not gone. {held}. See to that, and run it again. It gave up",
-                self.namespace
-            ),
+            missing: format!("{} is not gone. {held}. See to that, and run it again", self.namespace),
             limit,
         })
+    }
+}
+
+/// Returns what to do at the provider about a binding whose credential leads to this Namespace, which is not this consumer's.
+fn hint(why: &NotOf, namespace: &str, binding: &str) -> String {
+    match why {
+        NotOf::NoContract => format!(
+            "if kube-bind's backend made it, `kubectl --namespace {namespace} delete apiserviceexport {binding}` ends its export there; "
+        ),
+        NotOf::Another(identity, _) => format!("if that is this consumer, add `--identity {identity}`; "),
+        NotOf::NoIdentity => String::new(),
     }
 }

@@ -59,6 +59,7 @@ impl Verdict<'_> {
             Some(_) => {}
         }
         self.incomplete(set, &place);
+        self.refused(set, &place);
         Belonging {
             cluster_set: set.name_any(),
             cluster_id: set.cluster_id().map(Into::into),

@@ -80,6 +80,7 @@ impl Verdict<'_> {
             }
         }
         let set = sets.first()?;
+        self.refused(set, &format!("ClusterSet {namespace}/{}", set.name_any()));
         let ready = set.ready().map(said).filter(|ready| ready.status != TRUE);
         if let Some(ready) = ready {
             self.problem(

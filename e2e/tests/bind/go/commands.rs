@@ -1,5 +1,5 @@
 //! kube-bind's command line with our provider, which is played; where KUBE_BIND_BIN names a folder with `kubectl-bind`, that one runs instead
-//! (reference 5.2: `apiservice --remote-kubeconfig F -f request.yaml --skip-konnector`).
+//! (`apiservice --remote-kubeconfig F -f request.yaml --skip-konnector --config-file X`).
 
 use api::bind::{
     binding::APIServiceBinding,
@@ -32,8 +32,13 @@ async fn binds(world: &World, cns: &str, kubeconfig: &ByteString, request: &Valu
     let (file, asked) = (east.dir().join("remote.kubeconfig"), east.dir().join("request.json"));
     std::fs::write(&file, &kubeconfig.0).unwrap();
     std::fs::write(&asked, request.to_string()).unwrap();
+    // It asks for the server that it is logged in to, and uses none here.
+    let (config, server) = (east.dir().join("kube-bind-config"), "http://127.0.0.1:9");
+    let logged_in = json!({"apiVersion": "v1", "kind": "Config", "current": server, "servers": {server: {"url": server}}});
+    std::fs::write(&config, logged_in.to_string()).unwrap();
     let mut kubectl = tokio::process::Command::new(program);
     kubectl.args(["apiservice", "--skip-konnector", "--remote-kubeconfig"]).arg(file).arg("-f").arg(asked);
+    kubectl.arg("--config-file").arg(config);
     // It waits for the binding, which waits for somebody's consent here.
     kubectl.env("KUBECONFIG", east.kubeconfig()).kill_on_drop(true);
     let mut bound = kubectl.spawn().unwrap();

@@ -1,6 +1,6 @@
 //! Go's konnector, as far as the provider sees it (reference 2.3 to 2.5).
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use api::bind::{
     binding::{APIServiceBinding, ClusterBinding},
@@ -28,7 +28,10 @@ use kube::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::objects::{Sides, by, delete, status_down, text};
+use super::{
+    Process,
+    objects::{Sides, by, delete, status_down, text},
+};
 
 /// No Namespace.
 const EVERYWHERE: &str = "";
@@ -40,7 +43,7 @@ pub(super) struct Konnector<'a> {
     cns: String,
     /// With the consumer's credential.
     provider: Client,
-    process: Option<Child>,
+    process: Option<Process>,
 }
 
 impl<'a> Konnector<'a> {
@@ -56,7 +59,7 @@ impl<'a> Konnector<'a> {
             let mut konnector = Command::new(program);
             konnector.args(["--lease-namespace", "default", "--server-address", "127.0.0.1:0"]);
             konnector.arg("--kubeconfig").arg(world.fleet.cluster("east").unwrap().kubeconfig());
-            konnector.stdin(Stdio::null()).spawn().unwrap()
+            Process::start(konnector.stdin(Stdio::null()))
         });
         let provider = Client::try_from(config).unwrap();
         Self { east: world.cluster("east"), offered, cns: cns.to_owned(), provider, process }
@@ -205,15 +208,6 @@ impl<'a> Konnector<'a> {
             }
         }
         Ok(())
-    }
-}
-
-impl Drop for Konnector<'_> {
-    fn drop(&mut self) {
-        if let Some(process) = &mut self.process {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Our konnector with Go's backend, which is played; where KUBE_BIND_BIN names a folder with `backend`, that one runs instead.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use api::bind::resource::{InformerScope, Isolation};
 use e2e::{
@@ -15,14 +15,17 @@ use k8s_openapi::ByteString;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use super::super::{backend::Backend, konnector::unbind};
+use super::{
+    super::{backend::Backend, konnector::unbind},
+    Process,
+};
 
 /// Our leader answers elsewhere.
 const ASKED_IN: &str = "default";
 
 /// Whoever provides.
 enum Provider<'a> {
-    Gos(Child, String),
+    Gos(Process, String),
     Played(Backend<'a>),
 }
 
@@ -47,7 +50,7 @@ impl<'a> Provider<'a> {
         ]);
         backend.args(["--consumer-scope", "cluster", "--isolation", "prefixed"]);
         backend.arg("--external-address").arg(leader.server()).arg("--kubeconfig").arg(leader.kubeconfig());
-        let process = backend.stdin(Stdio::null()).spawn().unwrap();
+        let process = Process::start(backend.stdin(Stdio::null()));
         let (cns, kubeconfig) = contract_by(world, ASKED_IN, "our-konnector", &offered.plural).await;
         granted(world, &cns, offered).await;
         (Self::Gos(process, cns), kubeconfig)
@@ -63,9 +66,8 @@ impl<'a> Provider<'a> {
 
     async fn end(self, world: &World) {
         match self {
-            Self::Gos(mut process, cns) => {
-                process.kill().unwrap();
-                process.wait().unwrap();
+            Self::Gos(process, cns) => {
+                drop(process);
                 world.leader().release_namespace(&cns).await;
             }
             Self::Played(backend) => backend.release().await,

@@ -101,7 +101,7 @@ impl Set {
             leader_server: None,
             wait: true,
             timeout: LIMIT,
-            warn: |_| {},
+            aside: |_| {},
         };
         rejoin(&options, &mut say::note).await.unwrap();
     }
@@ -126,7 +126,7 @@ impl Set {
             wait: true,
             timeout: LIMIT,
             dry_run: false,
-            warn: |_| {},
+            aside: |_| {},
         }
     }
 }

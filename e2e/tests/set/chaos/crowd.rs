@@ -14,6 +14,7 @@ use e2e::{
         vigil::Vigil,
     },
     fixture::{CLUSTERS, World, alone},
+    waiting::PUT_RIGHT,
 };
 use fleet::Component;
 use futures::{StreamExt, stream};
@@ -25,7 +26,6 @@ const AT_ONCE: usize = 8;
 /// How often a user tries.
 const TRIES: usize = 20;
 const AWAY: Duration = Duration::from_secs(2);
-const LIMIT: Duration = Duration::from_secs(300);
 
 /// The n-th Service of the crowd; every second one is of another cluster.
 fn deed(places: &Places, number: usize, what: What) -> Deed {
@@ -63,7 +63,7 @@ async fn all_fail_once(world: &World) {
 }
 
 async fn is_as_users_want_it(world: &World, places: &Places, when: &str) {
-    let differing = differs(world, places, LIMIT).await;
+    let differing = differs(world, places, PUT_RIGHT.time).await;
     assert!(differing.is_empty(), "{when}: {}", differing.join("\n"));
 }
 

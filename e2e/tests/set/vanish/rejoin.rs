@@ -56,7 +56,7 @@ async fn lead(world: &World, id: &str) {
             wait: false,
             timeout: LIMIT,
             dry_run: false,
-            warn: |_| {},
+            aside: |_| {},
         },
     };
     init(&options, &mut say::note).await.unwrap();
@@ -70,7 +70,7 @@ async fn follow(world: &World) {
         leader_server: None,
         wait: true,
         timeout: LIMIT,
-        warn: |_| {},
+        aside: |_| {},
     };
     rejoin(&options, &mut say::note).await.unwrap();
 }

@@ -28,7 +28,7 @@ impl Sync {
                 if missing.is_empty() {
                     pause = EVERY;
                 }
-                let said = said(&self.api, &missing);
+                let said = said(self.name(), &missing);
                 self.unsynced.put_halt(self.name(), Halt::NotPermitted, said.as_deref());
             }
             tokio::time::sleep(LOOK).await;
@@ -81,10 +81,11 @@ fn called(asked: &ResourceAttributes) -> String {
     }
 }
 
-fn said(api: &str, missing: &[String]) -> Option<String> {
+fn said((binding, api): (&str, &str), missing: &[String]) -> Option<String> {
     (!missing.is_empty()).then(|| {
         format!(
-            "freeport-member has no right here any more to {} of {api}: run `freeport bind apiservice` again, or `freeport bind remove --force`",
+            "in this cluster freeport-member may not {} {api}: `freeport bind apiservice {binding} --template TEMPLATE --provider-context PROVIDER`, or \
+             with `-f FILE`, gives it the rights, and `freeport bind remove {binding} --force` ends the binding",
             missing.join(", ")
         )
     })
@@ -111,8 +112,10 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said_and_how_to_give_it() {
-        assert_eq!(said("mangodbs.example.com", &[]), None);
-        let said = said("mangodbs.example.com", &["watch".into(), "update status".into()]).unwrap();
-        assert!(said.contains("watch, update status of mangodbs.example.com"), "{said}");
+        let name = ("mango", "mangodbs.example.com");
+        assert_eq!(said(name, &[]), None);
+        let said = said(name, &["watch".into(), "update status".into()]).unwrap();
+        assert!(said.contains("may not watch, update status mangodbs.example.com"), "{said}");
+        assert!(said.contains("freeport bind apiservice mango "), "{said}");
     }
 }

@@ -61,8 +61,8 @@ pub(in crate::membership) async fn write_status(
     match writer.put_status(set, &want).await {
         Ok(written) => {
             leave_event(env, set, &report.verdict, verdict::is_problem(&report.verdict));
-            for Complete { verdict, is_problem } in report.complete.iter().flatten().chain(&report.credential)
-            {
+            let others = report.complete.iter().flatten().chain(&report.credential).chain(&report.writes);
+            for Complete { verdict, is_problem } in others {
                 leave_event(env, set, verdict, *is_problem);
             }
             state.with(|state| state.cluster_sets.answered(written, lists));

@@ -34,6 +34,13 @@ pub(in crate::membership) fn complete(shortfalls: &[Shortfall]) -> Vec<Complete>
     all.map(said).into()
 }
 
+/// A condition that is a problem wherever it is not `True`.
+impl From<Verdict> for Complete {
+    fn from(verdict: Verdict) -> Self {
+        Self { is_problem: verdict.status == Status::False, verdict }
+    }
+}
+
 /// The reason is that of the first problem, or else of the first shortfall.
 fn said(type_: &'static str, shortfalls: &[&Shortfall], good: &Verdict) -> Complete {
     let problem = shortfalls.iter().find(|shortfall| shortfall.is_problem);

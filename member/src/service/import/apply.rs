@@ -110,7 +110,7 @@ impl Importing {
             self.put_slices(known, &desired, &mut refusals).await;
         }
         for slice in desired.leftover.iter().filter_map(|name| entry.imported_slices.get(name)) {
-            refusals.note(Refusal::EndpointSlice, self.delete(&**slice).await);
+            refusals.note(Refusal::EndpointSlice(slice.name_any()), self.delete(&**slice).await);
         }
         self.put_endpoints(known, &desired, is_reachable, &mut refusals).await;
         let (clusters, is_to_come) = standing(known, &desired);
@@ -170,9 +170,13 @@ impl Importing {
         let entry = &known.entry;
         let held = desired.held.iter().map(|slice| slice::labelled(&known.service, slice.clone()));
         let all: Vec<_> = desired.slices.iter().cloned().chain(held).collect();
-        let written = stream::iter(all).map(|slice| self.put_slice(entry, slice)).buffered(AT_ONCE);
-        for written in written.collect::<Vec<_>>().await {
-            refusals.note(Refusal::EndpointSlice, written);
+        let put = |slice: Slice| async {
+            let name = slice.name_any();
+            (name, self.put_slice(entry, slice).await)
+        };
+        let written = stream::iter(all).map(put).buffered(AT_ONCE);
+        for (name, written) in written.collect::<Vec<_>>().await {
+            refusals.note(Refusal::EndpointSlice(name), written);
         }
     }
 

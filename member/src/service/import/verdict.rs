@@ -10,15 +10,18 @@ use kit::write::Error;
 
 use super::plan::DesiredImport;
 
+/// Number of EndpointSlices that a message names.
+const NAMED: usize = 3;
+
 /// What of an import an API server refused: a quota, an admission policy, a field it does not take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Refusal {
     /// Its Service: nobody reaches it, or it is not as it should be.
     Service,
     /// The ServiceImport itself.
     ServiceImport,
-    /// Some of its EndpointSlices: their endpoints get no traffic.
-    EndpointSlice,
+    /// Its EndpointSlice of this name: those endpoints get no traffic.
+    EndpointSlice(String),
     /// Its core Endpoints: data planes that read nothing else have no endpoints.
     Endpoints,
 }
@@ -72,10 +75,15 @@ impl Refusals {
             Refusal::ServiceImport => {
                 ("ServiceImportRefused", format!("the API server refuses ServiceImport {import}: {why}"))
             }
-            Refusal::EndpointSlice => {
-                let count = self.refused.iter().filter(|(refusal, _)| refusal == worst).count();
+            Refusal::EndpointSlice(_) => {
+                let names = self.refused.iter().filter_map(|(refusal, _)| match refusal {
+                    Refusal::EndpointSlice(name) => Some(name.as_str()),
+                    _ => None,
+                });
                 let message = format!(
-                    "the API server refuses {count} EndpointSlices of Service {service}, so their endpoints get no traffic: {why}"
+                    "the API server refuses {} of Service {service}; endpoints in {} get no traffic: {why}",
+                    slices(&names.clone().collect::<Vec<_>>()),
+                    if names.count() == 1 { "it" } else { "them" }
                 );
                 ("EndpointSliceRefused", message)
             }
@@ -91,8 +99,17 @@ impl Refusals {
 
     /// What there is to try again.
     pub(super) fn into_error(self) -> Option<Error> {
-        let refused = self.refused.into_iter().min_by_key(|(refusal, _)| *refusal);
+        let refused = self.refused.into_iter().min_by(|(one, _), (other, _)| one.cmp(other));
         self.failed.or(refused.map(|(_, error)| error))
+    }
+}
+
+/// Names EndpointSlices: all of up to three.
+fn slices(names: &[&str]) -> String {
+    match names {
+        [one] => format!("EndpointSlice {one}"),
+        few if few.len() <= NAMED => format!("EndpointSlices {}", few.join(", ")),
+        many => format!("EndpointSlices {} and {} more", many[..NAMED].join(", "), many.len() - NAMED),
     }
 }
 
@@ -164,11 +181,11 @@ mod tests {
         let mut refusals = Refusals::default();
         let refused = |why: &str| Err::<(), _>(Error::Refused(why.into()));
         let foreign = Error::NotOurs { kind: "EndpointSlice".into(), name: "a".into() };
-        assert_eq!(refusals.note(Refusal::EndpointSlice, Err::<(), _>(foreign)), None);
+        assert_eq!(refusals.note(Refusal::EndpointSlice("web-1".into()), Err::<(), _>(foreign)), None);
         assert_eq!(refusals.worst("web").unwrap().0, "NotOurs");
         refusals = Refusals::default();
-        assert_eq!(refusals.note(Refusal::EndpointSlice, refused("quota")), None);
-        assert_eq!(refusals.note(Refusal::EndpointSlice, Ok(())), Some(()));
+        assert_eq!(refusals.note(Refusal::EndpointSlice("web-1".into()), refused("quota")), None);
+        assert_eq!(refusals.note(Refusal::EndpointSlice("web-1".into()), Ok(())), Some(()));
         assert_eq!(refusals.worst("web").unwrap().0, "EndpointSliceRefused");
         assert_eq!(refusals.note(Refusal::Service, refused("exceeded quota")), None);
         let (reason, message) = refusals.worst("web").unwrap();
@@ -180,8 +197,8 @@ mod tests {
         assert!(refusals.are_all());
         assert!(matches!(refusals.into_error(), Some(Error::Refused(why)) if why == "exceeded quota"));
         let mut failed = Refusals::default();
-        assert_eq!(failed.note(Refusal::EndpointSlice, Err::<(), _>(Error::Stale)), None);
-        assert_eq!(failed.note(Refusal::EndpointSlice, refused("quota")), None);
+        assert_eq!(failed.note(Refusal::EndpointSlice("web-1".into()), Err::<(), _>(Error::Stale)), None);
+        assert_eq!(failed.note(Refusal::EndpointSlice("web-1".into()), refused("quota")), None);
         assert!(!failed.are_all() && matches!(failed.into_error(), Some(Error::Stale)), "to try again soon");
     }
 

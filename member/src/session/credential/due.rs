@@ -31,13 +31,18 @@ pub(super) fn is_short(life: &Life, now: Timestamp) -> bool {
 }
 
 /// When something that was tried is tried again.
-#[derive(Default)]
 pub(super) struct Pace {
+    rest: Duration,
     refused_until: Option<Instant>,
     written: Option<Instant>,
 }
 
 impl Pace {
+    /// It is written at most once in `rest`.
+    pub(super) fn resting(rest: Duration) -> Self {
+        Self { rest, refused_until: None, written: None }
+    }
+
     /// It was refused, and is not asked for before then.
     pub(super) fn refused(&mut self, until: Instant) {
         self.refused_until = Some(until);
@@ -56,7 +61,7 @@ impl Pace {
     /// Whether it is too early.
     pub(super) fn waits(&self, now: Instant) -> bool {
         self.refused_until.is_some_and(|until| now < until)
-            || self.written.is_some_and(|written| now < written + AT_MOST)
+            || self.written.is_some_and(|written| now < written + self.rest)
     }
 }
 
@@ -110,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_somebody_puts_back_is_replaced_once_a_minute() {
-        let (now, mut pace) = (Instant::now(), Pace::default());
+        let (now, mut pace) = (Instant::now(), Pace::resting(AT_MOST));
         let later = |seconds| now + Duration::from_secs(seconds);
         assert!(!pace.waits(now));
         pace.written(now);

@@ -51,6 +51,28 @@ fn what_is_wrong_at_the_leader_has_its_own_advice() {
 }
 
 #[test]
+fn writes_that_are_refused_are_a_problem_in_a_member_and_at_the_leader() {
+    let refused = || says("WritesAccepted", "False", "Refused", "refuses to delete Service shop/web");
+    let accepted = || says("WritesAccepted", "True", "Accepted", "");
+    let problems = |of_member: AntreaCondition, of_leader: AntreaCondition| {
+        let mut found = good();
+        let ready = |word| says("Ready", "True", word, "");
+        area(&mut found).sets = Ok(vec![set(None, &[ready("Ready"), of_leader])]);
+        found.sets = Ok(vec![set(None, &[ready("Connected"), of_member])]);
+        report(&found, now()).problems
+    };
+    assert_eq!(problems(accepted(), accepted()).len(), 0);
+    let both = problems(refused(), refused());
+    assert_eq!(both.len(), 2, "{both:?}");
+    for problem in both {
+        assert!(
+            problem.what.contains("delete Service shop/web") && problem.next.contains("policy"),
+            "{problem:?}"
+        );
+    }
+}
+
+#[test]
 fn an_object_whose_condition_says_what_is_in_the_way_has_its_own_advice() {
     for (reason, command) in [
         ("ServiceNameTaken", "set its label"),

@@ -1,0 +1,160 @@
+//! Issue 38, 4: each write that a daemon of Services sends is refused by a policy of its API server. Each is reported, other Services are
+//! not affected, and when the policies are gone everything is as users want it, without a restart.
+
+use std::collections::BTreeSet;
+
+use api::{
+    cluster_set::WRITES_ACCEPTED,
+    mcs::{READY, ServiceImport},
+};
+use e2e::{
+    cluster::Cluster,
+    cluster_set::status,
+    fixture::{AREA, SYSTEM, World, alone},
+    forbidden::{NOT_THIS_ONE, forbid_daemons, permit},
+    seen::{event, imported, not_imported, right},
+    waiting::eventually,
+};
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::Service;
+use serde_json::json;
+
+const POLICY: &str = "no-writes";
+/// Whether the name says it.
+const POLICY_REFUSES: &str = "variables.name.contains('no-' + request.resource.resource + variables.subresource + '-' + request.operation.lowerAscii())";
+const EXPORTER: &str = "freeport-member-east";
+const IMPORTER: &str = "freeport-member-west";
+const LEADER: &str = "freeport-leader-leader";
+
+/// What is refused: who writes it, the kind, the resource, the operation and the verb of the request. A Service is exported under the name
+/// `no-<resource>-<operation>`, and policies refuse this operation on this resource where the object's name contains that.
+const REFUSED: &[(&str, &str, &str, &str, &str)] = &[
+    (IMPORTER, "Service", "services", "create", "create"),
+    (IMPORTER, "Service", "services", "update", "patch"),
+    (IMPORTER, "Service", "services", "delete", "delete"),
+    (IMPORTER, "ServiceImport", "serviceimports", "create", "create"),
+    (IMPORTER, "ServiceImport", "serviceimports", "update", "patch"),
+    (IMPORTER, "ServiceImport", "serviceimports", "delete", "delete"),
+    (IMPORTER, "ServiceImport", "serviceimportsstatus", "update", "status"),
+    (IMPORTER, "EndpointSlice", "endpointslices", "create", "create"),
+    (IMPORTER, "EndpointSlice", "endpointslices", "update", "patch"),
+    (IMPORTER, "EndpointSlice", "endpointslices", "delete", "delete"),
+    (EXPORTER, "ResourceExport", "resourceexports", "create", "create"),
+    (EXPORTER, "ResourceExport", "resourceexports", "update", "patch"),
+    (EXPORTER, "ResourceExport", "resourceexports", "delete", "delete"),
+    (EXPORTER, "ServiceExport", "serviceexportsstatus", "update", "status"),
+    (LEADER, "ResourceImport", "resourceimports", "create", "create"),
+    (LEADER, "ResourceImport", "resourceimports", "update", "patch"),
+    (LEADER, "ResourceImport", "resourceimports", "delete", "delete"),
+];
+
+/// Names of Services to which this happens while the policies are in force: `create`, `update` or `delete`. The first status of a new one is
+/// refused.
+fn named(what: &'static str) -> impl Iterator<Item = String> {
+    let these = REFUSED.iter().filter(move |(_, _, resource, operation, _)| {
+        what == if resource.ends_with("status") { "create" } else { operation }
+    });
+    these.map(|(_, _, resource, operation, _)| format!("no-{resource}-{operation}"))
+}
+
+/// The message of `WritesAccepted`, if that has this status.
+async fn writes(cluster: &Cluster, ns: &str, is: &str) -> Result<String, String> {
+    let conditions = status(cluster, ns).await?.conditions;
+    let said = conditions.into_iter().find(|said| said.type_.as_deref() == Some(WRITES_ACCEPTED));
+    let said = said.ok_or("not reported")?;
+    match said.status.as_deref() == Some(is) {
+        true => Ok(said.message.unwrap_or_default()),
+        false => Err(format!("{said:?}")),
+    }
+}
+
+/// Whether each refusal is counted in the metrics of its daemon.
+async fn all_counted(world: &World) -> Result<(), String> {
+    let mut missing = BTreeSet::new();
+    for daemon in [EXPORTER, IMPORTER, LEADER] {
+        let metrics = world.metrics(daemon).await.map_err(|error| error.to_string())?;
+        let counts = metrics.by_all("freeport_writes_refused", &["kind", "verb"]);
+        for (_, kind, _, _, verb) in REFUSED.iter().filter(|(of, ..)| *of == daemon) {
+            let write = format!("{kind} {verb}");
+            if counts.get(&write).is_none_or(|count| *count < 1.0) {
+                missing.insert(write);
+            }
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(format!("not refused: {missing:?}")) }
+}
+
+#[e2e::test]
+fn each_write_that_is_refused_is_reported_and_done_when_it_is_accepted() {
+    alone(async |world| {
+        let ns = &world.namespace("no-writes", &["east", "west"]).await;
+        let (leader, east, west) = (world.leader(), world.cluster("east"), world.cluster("west"));
+        let before: Vec<_> = named("update").chain(named("delete")).collect();
+        join_all(before.iter().map(|name| east.exported(ns, name, &["10.1.0.1"]))).await;
+        for name in &before {
+            eventually(&format!("west imports {name}"), || imported(west, ns, name)).await;
+        }
+        // The leader's cluster has no such Namespace.
+        leader.create_namespace(ns).await;
+        join_all([leader, east, west].map(|cluster| forbid_daemons(cluster, ns, POLICY, POLICY_REFUSES)))
+            .await;
+
+        for name in named("create") {
+            east.exported(ns, &name, &["10.1.0.1"]).await;
+        }
+        for name in named("update") {
+            let ports =
+                json!({"spec": {"ports": [{"name": "http", "port": 80}, {"name": "more", "port": 81}]}});
+            let _: Service = east.patch(ns, &name, &ports).await;
+            east.replace_slice(ns, &name, &format!("{name}-1"), &["10.1.0.2"], &[("http", 8080)]).await;
+        }
+        for name in named("delete") {
+            east.unexport(ns, &name).await;
+        }
+        eventually("each refusal is counted", || all_counted(world)).await;
+        let reports = [
+            (west, SYSTEM, "the API server of this cluster"),
+            (east, SYSTEM, "the leader's API server"),
+            (leader, AREA, ""),
+        ];
+        for (cluster, place, server) in reports {
+            let said = eventually("refusals are reported", || writes(cluster, place, "False")).await;
+            assert!(said.contains(server) && said.contains("/no-") && said.contains(NOT_THIS_ONE), "{said}");
+        }
+        let kept = &named("delete").next().unwrap();
+        eventually("so does the import", || async {
+            let import: ServiceImport = west.api(ns).get(kept).await.unwrap();
+            let said = import.status.unwrap_or_default().conditions;
+            let reason = said.iter().find(|said| said.type_ == READY).map(|said| said.reason.clone());
+            if reason.as_deref() == Some("DeletionRefused") { Ok(()) } else { Err(format!("{said:?}")) }
+        })
+        .await;
+        eventually("an Event tells it", || event(west, SYSTEM, "demo", "Refused")).await;
+        east.exported(ns, "web", &["10.1.0.3"]).await;
+        eventually("other Services are not affected", || imported(west, ns, "web")).await;
+
+        for cluster in [leader, east, west] {
+            permit(cluster, POLICY).await;
+        }
+        for (cluster, place, _) in reports {
+            eventually("nothing is refused any more", || writes(cluster, place, "True")).await;
+        }
+        for name in named("create") {
+            eventually(&format!("west imports {name}"), || imported(west, ns, &name)).await;
+        }
+        for name in named("update") {
+            eventually(&format!("west has the change of {name}"), || async {
+                right(imported(west, ns, &name).await, |seen| {
+                    seen.ports.len() == 2
+                        && seen.addresses("east").iter().all(|address| address.starts_with("10.1.0.2:"))
+                })
+            })
+            .await;
+        }
+        for name in named("delete") {
+            eventually(&format!("west has no import of {name}"), || not_imported(west, ns, &name)).await;
+        }
+        world.release(ns).await;
+        leader.release_namespace(ns).await;
+    });
+}

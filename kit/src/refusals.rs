@@ -1,0 +1,292 @@
+//! Writes that API servers refuse, whichever controller asks for them. [`Writer`](crate::write::Writer) notes every refusal here, and
+//! removes it when the same write succeeds, so no controller has to.
+//!
+//! A controller tries a refused write again at least once a minute. A refusal that is not repeated within [`STALE`] is over: nobody wants
+//! that write any more.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use api::{
+    cluster_set::WRITES_ACCEPTED,
+    condition::{Status, Verdict},
+};
+use tokio::{sync::watch, time::sleep_until};
+
+use crate::{index::Shared, metrics::Tally};
+
+/// Time after which a refusal that was not repeated is removed: half as long again as the longest back-off.
+const STALE: Duration = Duration::from_secs(90);
+/// Time for which a write has to be refused before it is reported: an API server that has just started, or has just been given a right or a
+/// policy, refuses some writes that it accepts a moment later.
+const LASTING: Duration = Duration::from_secs(2);
+/// Number of refusals that are kept. More are only counted by `freeport_writes_total`.
+const KEPT: usize = 10_000;
+/// Number of refusals that a message names.
+const NAMED: usize = 3;
+
+/// A write request, without its content.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Request {
+    /// Common Area for which it is sent; empty in a member.
+    pub area: Arc<str>,
+    /// The API server: `local`, `leader` or `provider`.
+    pub cluster: &'static str,
+    /// `create`, `patch`, `replace`, `apply`, `delete`, or the name of a subresource.
+    pub verb: String,
+    /// Kind of the object.
+    pub kind: String,
+    /// Namespace of the object, if it has one.
+    pub namespace: Option<String>,
+    /// Name of the object.
+    pub name: String,
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.verb.as_str() {
+            verb @ ("create" | "delete") => write!(f, "{verb} ")?,
+            "patch" | "replace" | "apply" => f.write_str("change ")?,
+            subresource => write!(f, "write the {subresource} of ")?,
+        }
+        write!(f, "{} ", self.kind)?;
+        if let Some(namespace) = &self.namespace {
+            write!(f, "{namespace}/")?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// A request that is being refused.
+#[derive(Clone, Debug)]
+struct Refusal {
+    /// The API server's message.
+    words: String,
+    first: Instant,
+    last: Instant,
+}
+
+impl Refusal {
+    fn lasts(&self) -> bool {
+        self.last.duration_since(self.first) >= LASTING
+    }
+
+    fn is_stale(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.last) > STALE
+    }
+}
+
+/// All refusals of a process. Cloning shares them.
+#[derive(Clone)]
+pub struct Refusals {
+    known: Shared<BTreeMap<Request, Refusal>>,
+    changed: watch::Sender<()>,
+    counted: Tally,
+}
+
+impl Refusals {
+    /// Returns an empty set. `counted` has the labels Common Area, cluster, kind and verb.
+    pub(crate) fn new(counted: Tally) -> Self {
+        Self { known: Shared::default(), changed: watch::Sender::new(()), counted }
+    }
+
+    /// Notes that the API server refused the request, with its message.
+    pub(crate) fn put(&self, request: Request, words: String, now: Instant) {
+        let is_news = self.known.with(|known| {
+            if let Some(had) = known.get_mut(&request) {
+                let was_said = had.lasts() && had.words == words;
+                (had.words, had.last) = (words, now);
+                return had.lasts() && !was_said;
+            }
+            if known.len() < KEPT {
+                self.count(&request, true);
+                known.insert(request, Refusal { words, first: now, last: now });
+            }
+            false
+        });
+        if is_news {
+            self.changed.send_replace(());
+        }
+    }
+
+    /// Reports whether nothing is refused.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.with(|known| known.is_empty())
+    }
+
+    /// Notes that the API server accepted the request, or that there is nothing to write to.
+    pub(crate) fn remove(&self, request: &Request) {
+        let had = self.known.with(|known| known.remove(request));
+        if had.is_some() {
+            self.count(request, false);
+            self.changed.send_replace(());
+        }
+    }
+
+    /// Removes refusals that were not repeated in time.
+    pub(crate) fn prune(&self, now: Instant) {
+        let stale: Vec<_> = self.known.with(|known| {
+            let stale = known.iter().filter(|(_, refusal)| refusal.is_stale(now));
+            stale.map(|(request, _)| request.clone()).collect()
+        });
+        stale.iter().for_each(|request| self.remove(request));
+    }
+
+    /// Waits until [`verdict`](Self::verdict) may return something else.
+    pub async fn changed(&self) {
+        let mut changes = self.changed.subscribe();
+        loop {
+            let oldest = self.known.with(|known| known.values().map(|refusal| refusal.last).min());
+            let prune = async {
+                match oldest {
+                    Some(last) => sleep_until((last + STALE + LASTING).into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                _ = changes.changed() => return,
+                () = prune => self.prune(Instant::now()),
+            }
+        }
+    }
+
+    /// Returns what a ClusterSet reports of them: one of this Common Area, or with an empty name that of a member.
+    pub fn verdict(&self, area: &str) -> Verdict {
+        match self.message(area) {
+            Some(message) => Verdict::new(WRITES_ACCEPTED, Status::False, "Refused", message),
+            None => {
+                let message = "API servers accept what this daemon writes";
+                Verdict::new(WRITES_ACCEPTED, Status::True, "Accepted", message)
+            }
+        }
+    }
+
+    /// Returns what API servers refuse in this Common Area, with the first names and the message of the first refusal; `None` if there is
+    /// nothing.
+    pub fn message(&self, area: &str) -> Option<String> {
+        let lasting: Vec<_> = self.known.with(|known| {
+            let lasting = known.iter().filter(|(request, refusal)| *request.area == *area && refusal.lasts());
+            lasting.map(|(request, refusal)| (request.clone(), refusal.words.clone())).collect()
+        });
+        message(&lasting)
+    }
+
+    fn count(&self, request: &Request, is_there: bool) {
+        let Request { area, cluster, kind, verb, .. } = request;
+        self.counted
+            .put(&format!("{area} {cluster} {request}"), is_there.then_some([area, cluster, kind, verb]));
+    }
+}
+
+/// One sentence for each API server.
+fn message(refused: &[(Request, String)]) -> Option<String> {
+    let mut by_cluster = BTreeMap::<&str, Vec<_>>::new();
+    for (request, words) in refused {
+        by_cluster.entry(request.cluster).or_default().push((request, words));
+    }
+    let sentences = by_cluster.into_iter().filter_map(|(cluster, these)| {
+        let (_, words) = these.first()?;
+        let names: Vec<_> = these.iter().take(NAMED).map(|(request, _)| request.to_string()).collect();
+        let more = match these.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let server = match cluster {
+            "local" => "the API server of this cluster".to_owned(),
+            other => format!("the {other}'s API server"),
+        };
+        Some(format!("{server} refuses to {}{more}: {words:?}", names.join(", ")))
+    });
+    let sentences: Vec<_> = sentences.collect();
+    (!sentences.is_empty()).then(|| sentences.join(". "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Metrics;
+
+    fn request(cluster: &'static str, verb: &str, name: &str) -> Request {
+        let (kind, namespace) = ("Service".to_owned(), Some("shop".to_owned()));
+        Request { area: "".into(), cluster, verb: verb.to_owned(), kind, namespace, name: name.to_owned() }
+    }
+
+    /// Refused twice, so long apart that it counts.
+    fn refuse(refusals: &Refusals, request: &Request, words: &str, now: Instant) {
+        refusals.put(request.clone(), words.to_owned(), now);
+        refusals.put(request.clone(), words.to_owned(), now + LASTING);
+    }
+
+    #[test]
+    fn what_is_refused_for_a_while_is_said_until_it_is_accepted_or_not_wanted_any_more() {
+        let (metrics, now) = (Metrics::new().unwrap(), Instant::now());
+        let refusals = metrics.refusals();
+        let counted = |count: usize| {
+            let text = String::from_utf8(metrics.render().unwrap().1).unwrap();
+            let line = format!(
+                "freeport_writes_refused{{cluster=\"local\",common_area=\"\",kind=\"Service\",verb=\"delete\"}} {count}\n"
+            );
+            assert!(text.contains(&line), "{line}{text}");
+        };
+        let (web, api) = (request("local", "delete", "web"), request("local", "create", "api"));
+        refusals.put(web.clone(), "no".into(), now);
+        assert_eq!(refusals.message(""), None, "it may be over in a moment");
+        refusals.put(web.clone(), "no".into(), now + LASTING);
+        assert_eq!(
+            refusals.message("").unwrap(),
+            "the API server of this cluster refuses to delete Service shop/web: \"no\""
+        );
+        assert_eq!(refusals.message("clusterset-other"), None);
+        counted(1);
+        refuse(refusals, &api, "quota", now);
+        let both = refusals.message("").unwrap();
+        assert!(both.contains("create Service shop/api, delete Service shop/web: \"quota\""), "{both}");
+        refusals.remove(&web);
+        counted(0);
+        assert!(!refusals.message("").unwrap().contains("web"));
+        refusals.prune(now + LASTING + STALE);
+        assert!(refusals.message("").is_some());
+        refusals.prune(now + LASTING + STALE + LASTING);
+        assert_eq!(refusals.message(""), None);
+    }
+
+    #[test]
+    fn each_api_server_has_its_sentence_and_three_names() {
+        let local =
+            ["a", "b", "c", "d", "e"].map(|name| (request("local", "patch", name), "first".to_owned()));
+        let leader = [(request("leader", "status", "x"), "second".to_owned())];
+        let said = message(&[leader.as_slice(), &local].concat()).unwrap();
+        assert_eq!(
+            said,
+            "the leader's API server refuses to write the status of Service shop/x: \"second\". the API server of this cluster refuses to \
+             change Service shop/a, change Service shop/b, change Service shop/c and 2 more: \"first\""
+        );
+        assert_eq!(message(&[]), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_hears_of_what_is_refused_anew_and_not_of_every_attempt() {
+        let metrics = Metrics::new().unwrap();
+        let (refusals, now, web) = (metrics.refusals(), Instant::now(), request("local", "create", "web"));
+        let mut changes = refusals.changed.subscribe();
+        let mut is_news = || {
+            let is_news = changes.has_changed().unwrap();
+            changes.mark_unchanged();
+            is_news
+        };
+        refusals.put(web.clone(), "no".into(), now);
+        assert!(!is_news());
+        refusals.put(web.clone(), "no".into(), now + LASTING);
+        assert!(is_news());
+        refusals.put(web.clone(), "no".into(), now + STALE);
+        assert!(!is_news());
+        refusals.put(web.clone(), "never".into(), now + STALE);
+        assert!(is_news());
+        refusals.remove(&web);
+        assert!(is_news());
+    }
+}
