@@ -201,12 +201,14 @@ mod tests {
         let (entry, asking) = (known.all.clusters.get(&cluster.to_owned()), all_asking(&known.all));
         let changes = entry.map(|entry| {
             let mut changes = changes(&asking, cluster, &entry, false);
-            // A key that only stays comes with a map that is written again, and asks for none.
+            // Of a map that is missing only what Namespaces ask for counts: a key that stays asks for nothing, and who waits for a withdrawal
+            // asks every few seconds.
             if entry.wanted().is_none() {
-                let needs_map = |name: &String| {
-                    asking.iter().any(|it| it.namespace == *name && it.needs_map(cluster, &entry))
+                let is_asked = |name: &String, change: &Change| {
+                    matches!(change, Change::Desire(_))
+                        && asking.iter().any(|it| it.namespace == *name && it.needs_map(cluster, &entry))
                 };
-                changes.keys.retain(|name, _| needs_map(name));
+                changes.keys.retain(|name, change| is_asked(name, change));
             }
             changes
         });
