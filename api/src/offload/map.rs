@@ -44,12 +44,39 @@ pub struct NamespaceMapSpec {
     /// For each Namespace of the origin, by name, the name that its twin shall have. It cannot be left out: none is said on purpose.
     #[schemars(extend("maxProperties" = ENTRIES_MAX))]
     pub desired_mapping: BTreeMap<String, String>,
+    /// For each Namespace of the origin whose twins shall be deleted, by name, the generation that the map had when the origin wrote this.
+    /// When the destination has acted on a later generation, and `currentMapping` does not have the Namespace any more, the origin removes
+    /// the key. A Namespace that is in neither mapping keeps its twins.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = ENTRIES_MAX))]
+    pub withdrawn: BTreeMap<String, i64>,
 }
 
 impl NamespaceMapSpec {
     /// The only name that the record of this pair may have.
     pub fn name(&self) -> String {
         names::namespace_map(&self.origin, &self.destination)
+    }
+
+    /// Whether the destination shall delete the twins of this Namespace.
+    pub fn withdraws(&self, namespace: &str) -> bool {
+        self.withdrawn.contains_key(namespace) && !self.desired_mapping.contains_key(namespace)
+    }
+
+    /// Number of Namespaces that the map has: [`ENTRIES_MAX`] at the most.
+    pub fn count(&self) -> usize {
+        self.desired_mapping.len() + self.withdrawn.keys().filter(|name| self.withdraws(name)).count()
+    }
+
+    /// The same without any Namespace: the twins of all that were desired, and of those that the destination has `said`, are withdrawn.
+    /// `generation` is the one of the map with this spec.
+    pub fn emptied(&self, generation: i64, said: &NamespaceMapStatus) -> Self {
+        let mut withdrawn = self.withdrawn.clone();
+        withdrawn.extend(self.desired_mapping.keys().map(|namespace| (namespace.clone(), generation)));
+        for namespace in said.current_mapping.keys() {
+            withdrawn.entry(namespace.clone()).or_insert(generation);
+        }
+        Self { desired_mapping: BTreeMap::new(), withdrawn, ..self.clone() }
     }
 }
 
@@ -62,10 +89,19 @@ pub struct NamespaceMapStatus {
     #[serde(default, deserialize_with = "decodable", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = ENTRIES_MAX))]
     pub current_mapping: BTreeMap<String, MappedNamespace>,
-    /// Generation of the map that the destination acted on last. Where nothing is desired any more, it says that nothing is left to delete
-    /// that `currentMapping` does not name. The largest number there is where the destination has left: it acts on no generation any more.
+    /// Generation of the map that the destination acted on last: of what was withdrawn by then, nothing is left that `currentMapping` does
+    /// not name. The largest number there is where the destination has left: it acts on no generation any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+}
+
+impl NamespaceMapStatus {
+    /// Whether the destination has deleted the twins of a Namespace that was withdrawn when the map had generation `withdrawn`. `now` is the
+    /// generation that it has: if somebody wrote the map again as it had been, it begins anew.
+    pub fn has_ended(&self, namespace: &str, withdrawn: i64, now: i64) -> bool {
+        !self.current_mapping.contains_key(namespace)
+            && self.observed_generation.is_some_and(|observed| observed > withdrawn || observed >= now)
+    }
 }
 
 /// What a host says about one twin.
@@ -96,3 +132,46 @@ pub const ACCEPTED: &str = "Accepted";
 pub const CREATION_LOOP_BACK_OFF: &str = "CreationLoopBackOff";
 /// Phase of a twin: it is being deleted.
 pub const TERMINATING: &str = "Terminating";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn spec(more: Value) -> NamespaceMapSpec {
+        let mut spec = json!({"origin": "west", "destination": "east"});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(spec).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_withdrawn_in_writing_and_not_desired_ends() {
+        let map = spec(json!({"desiredMapping": {"shop": "shop-west"}, "withdrawn": {"shop": 1, "web": 2}}));
+        assert!(map.withdraws("web") && !map.withdraws("shop") && !map.withdraws("db"));
+        let older = spec(json!({"desiredMapping": {}}));
+        assert_eq!(serde_json::to_value(&older).unwrap().get("withdrawn"), None, "as older daemons write it");
+    }
+
+    #[test]
+    fn a_map_that_is_emptied_withdraws_all_that_was_ever_in_it() {
+        let map = spec(json!({"desiredMapping": {"shop": "shop-west"}, "withdrawn": {"web": 2}}));
+        let entry = MappedNamespace { phase: ACCEPTED.to_owned(), ..MappedNamespace::default() };
+        let said =
+            NamespaceMapStatus { current_mapping: [("db".to_owned(), entry)].into(), ..Default::default() };
+        let emptied = map.emptied(7, &said);
+        assert_eq!(emptied, spec(json!({"desiredMapping": {}, "withdrawn": {"shop": 7, "web": 2, "db": 7}})));
+        assert_eq!(emptied.emptied(8, &said), emptied, "a second time");
+    }
+
+    #[test]
+    fn an_end_is_carried_out_when_a_later_generation_was_acted_on_and_nothing_is_left() {
+        let said = |status: Value| serde_json::from_value::<NamespaceMapStatus>(status).unwrap();
+        let left = json!({"shop": {"phase": "Terminating"}});
+        assert!(!said(json!({})).has_ended("shop", 6, 9));
+        assert!(!said(json!({"observedGeneration": 6})).has_ended("shop", 6, 9));
+        assert!(said(json!({"observedGeneration": 7})).has_ended("shop", 6, 9));
+        assert!(!said(json!({"observedGeneration": 7, "currentMapping": left})).has_ended("shop", 6, 9));
+        assert!(said(json!({"observedGeneration": 1})).has_ended("shop", 6, 1), "the map is another one");
+    }
+}

@@ -55,12 +55,15 @@ const NOT_SELECTED: &str = "ClusterNotSelected";
 const CREATING: &str = "Creating";
 const CREATED: &str = "NamespaceCreated";
 const MAP_FULL: &str = "MapFull";
+const WITHDRAWN: &str = "Withdrawn";
 
 /// What is known of one host, about one Namespace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Host<'a> {
     /// Name of the twin that it shall have; none if it is not selected.
     pub desired: Option<&'a str>,
+    /// The twin that it has is withdrawn, and it has not said yet that the twin is gone.
+    pub is_withdrawn: bool,
     /// What it says about the Namespace, if anything.
     pub entry: Option<&'a MappedNamespace>,
     /// It is not there, so what it says may not be so any more.
@@ -107,7 +110,7 @@ impl Summary {
 pub fn summary(hosts: &BTreeMap<String, Host<'_>>, is_deleting: bool) -> Summary {
     let clusters = hosts
         .iter()
-        .filter(|(_, host)| !is_deleting || host.desired.is_some() || host.entry.is_some())
+        .filter(|(_, host)| !is_deleting || host.is_about())
         .map(|(cluster, host)| (cluster.clone(), host.verdicts(cluster)))
         .collect();
     let phase = if is_deleting { Phase::Terminating } else { phase(hosts) };
@@ -137,6 +140,11 @@ impl Host<'_> {
         self.entry.filter(|entry| self.desired.is_none_or(|desired| entry.remote_namespace == desired))
     }
 
+    /// Whether it has a twin, or something to do with one.
+    fn is_about(&self) -> bool {
+        self.desired.is_some() || self.is_withdrawn || self.entry.is_some()
+    }
+
     fn says(&self, phase: &str) -> bool {
         self.answer().is_some_and(|entry| entry.phase == phase)
     }
@@ -153,8 +161,7 @@ impl Host<'_> {
                 Verdict::new(OFFLOADING_REQUIRED, Status::False, NOT_SELECTED, "the cluster is not selected")
             }
         };
-        let is_about = self.desired.is_some() || self.entry.is_some();
-        [Some(required), is_about.then(|| self.ready(cluster))].into_iter().flatten().collect()
+        [Some(required), self.is_about().then(|| self.ready(cluster))].into_iter().flatten().collect()
     }
 
     fn ready(&self, cluster: &str) -> Verdict {
@@ -172,6 +179,7 @@ impl Host<'_> {
             );
         }
         let (status, reason) = match answer.map(|entry| entry.phase.as_str()) {
+            None | Some(ACCEPTED | CREATION_LOOP_BACK_OFF) if self.is_withdrawn => (Status::False, WITHDRAWN),
             None if self.has_no_room => (Status::False, MAP_FULL),
             None => (Status::False, CREATING),
             Some(ACCEPTED) => (Status::True, CREATED),
@@ -181,6 +189,9 @@ impl Host<'_> {
             Some(_) => (Status::Unknown, "UnknownPhase"),
         };
         let message = match answer {
+            _ if reason == WITHDRAWN => {
+                format!("cluster {cluster} has not deleted the twin yet, which this cluster has withdrawn")
+            }
             // What the reason says is not said again.
             Some(entry) if entry.phase == reason => told(&[&entry.remote_namespace], entry),
             Some(entry) => told(&[&entry.remote_namespace, &entry.phase], entry),

@@ -1,6 +1,6 @@
 //! What offloading leaves behind. In the member's cluster: the webhook's configuration; and, when no member does it, labels, finalizers,
-//! Nodes and twins. In the Common Area: maps, offers and ShadowPods of a member that will not return; maps emptied before they are deleted,
-//! since a map that merely vanishes takes no twin along.
+//! Nodes and twins. In the Common Area: maps, offers and ShadowPods of a member that will not return; all twins are
+//! withdrawn before a map is deleted, since a map that is merely missing deletes none.
 
 use std::{
     collections::BTreeSet,
@@ -148,7 +148,7 @@ pub(super) async fn withdraw(
     limit: Duration,
 ) -> Result<(), Error> {
     let maps = let_go(there, area, id, limit).await?;
-    // A host that does not run now deletes its twins by the empty map, when it is back.
+    // A host that does not run now deletes its twins by what the map withdraws, when it is back.
     for map in &maps {
         let (_, host) = names::of_namespace_map(&map.name).unwrap_or_default();
         // A host without a Lease does not belong to the set, or not any more: nobody waits for its word.
@@ -183,7 +183,9 @@ async fn let_go(there: &mut Eraser<'_>, area: &str, id: &str, limit: Duration) -
     let (mut start, mut before) = (Instant::now(), None);
     loop {
         let maps = maps_of(there, area, |origin, _| origin == id).await?;
-        if empty(there, &maps).await? {
+        // The API server may not keep what is withdrawn, if its CRD is older.
+        if empty(there, &maps).await? && start.elapsed() < limit {
+            tokio::time::sleep(PAUSE).await;
             continue;
         }
         let holders = holders(there, area, &maps).await?;
@@ -207,7 +209,7 @@ async fn let_go(there: &mut Eraser<'_>, area: &str, id: &str, limit: Duration) -
     }
 }
 
-/// Takes all keys out of the maps. Whether that changed one, so that they are to be read again.
+/// Withdraws all Namespaces in the maps. Whether that changed one, so that they are to be read again.
 async fn empty(there: &mut Eraser<'_>, maps: &[Object]) -> Result<bool, Error> {
     let mut is_changed = false;
     for map in maps {
@@ -257,11 +259,19 @@ fn has_unseen_end(map: &Object) -> bool {
     generation > 1 && observed.unwrap_or_default() < generation
 }
 
-/// The patch that takes all keys out; none if there are none.
+/// The patch that withdraws all Namespaces that the map desires or whose twins the host names; none if there are none.
 fn emptied(map: &Object) -> Option<Value> {
     let desired = map.body.pointer("/spec/desiredMapping")?.as_object()?;
-    let none: Map<String, Value> = desired.keys().map(|key| (key.clone(), Value::Null)).collect();
-    (!none.is_empty()).then(|| json!({"spec": {"desiredMapping": none}}))
+    let view = map.view::<NamespaceMapView>();
+    let generation = view.as_ref().and_then(|view| view.metadata.generation).unwrap_or_default();
+    let said = view.and_then(|view| view.status.0.ok()).unwrap_or_default().current_mapping;
+    let before = map.body.pointer("/spec/withdrawn").and_then(Value::as_object);
+    let is_new = |name: &String| before.is_none_or(|before| !before.contains_key(name));
+    let names: BTreeSet<_> = desired.keys().chain(said.keys().filter(|name| is_new(name))).collect();
+    let withdrawn: Map<String, Value> =
+        names.iter().map(|name| ((*name).clone(), json!(generation))).collect();
+    let none: Map<String, Value> = desired.keys().map(|name| (name.clone(), Value::Null)).collect();
+    (!withdrawn.is_empty()).then(|| json!({"spec": {"desiredMapping": none, "withdrawn": withdrawn}}))
 }
 
 #[cfg(test)]
@@ -271,14 +281,21 @@ mod tests {
 
     #[test]
     fn a_map_is_emptied_key_by_key() {
-        let map = |desired: Value| Object {
-            body: json!({"spec": {"desiredMapping": desired}}),
+        let map = |spec: Value, said: Value| Object {
+            body: json!({"metadata": {"name": "1.east.west", "generation": 7}, "spec": spec, "status": {"currentMapping": said}}),
             ..called::<NamespaceMap>("clusterset-demo", "1.east.west")
         };
-        let want = json!({"spec": {"desiredMapping": {"shop": null, "web": null}}});
-        assert_eq!(emptied(&map(json!({"shop": "shop-east", "web": 1}))), Some(want));
-        assert_eq!(emptied(&map(json!({}))), None);
-        assert_eq!(emptied(&map(json!("garbled"))), None);
+        let desired = |desired: Value| map(json!({"desiredMapping": desired}), json!({}));
+        let none = json!({"shop": null, "web": null});
+        let want = json!({"spec": {"desiredMapping": none, "withdrawn": {"shop": 7, "web": 7}}});
+        assert_eq!(emptied(&desired(json!({"shop": "shop-east", "web": 1}))), Some(want));
+        assert_eq!(emptied(&desired(json!({}))), None);
+        assert_eq!(emptied(&desired(json!("garbled"))), None);
+        let entry = json!({"phase": "Accepted"});
+        let left = json!({"shop": entry, "web": entry});
+        let want = json!({"spec": {"desiredMapping": {}, "withdrawn": {"web": 7}}});
+        let withdrawn = json!({"desiredMapping": {}, "withdrawn": {"shop": 3}});
+        assert_eq!(emptied(&map(withdrawn, left)), Some(want), "a twin that only the host names");
     }
 
     #[test]

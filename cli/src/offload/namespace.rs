@@ -28,10 +28,8 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use self::{
-    printed::{offloading, print},
-    wait::wait,
-};
+pub(super) use self::printed::offloading;
+use self::{printed::print, wait::wait};
 use super::{
     can_offload, selector,
     status::older_pods,

@@ -7,23 +7,23 @@ use api::{
     label::TRUE,
     name::is_dns_label,
     offload::{
-        label::{ENABLED, SCHEDULING_ENABLED},
+        label::{ENABLED, FINALIZER, REMOTE_CLUSTER_ID, SCHEDULING_ENABLED},
         namespace::{NAME, NamespaceOffloading},
         view::NamespaceOffloadingView,
     },
-    view::Meta,
+    view::{Lenient, Meta},
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::json;
 
 use super::{
     away::explained,
     can_offload,
-    namespace::read,
+    namespace::{offloading, read},
     twins::{clusters, goes, perhaps_with_twin, with_twin},
     vanished::Vanished,
 };
@@ -67,15 +67,19 @@ pub async fn unoffload_namespaces(
         can_come_home(&find(&cluster, namespace).await?)?;
     }
     let vanished = Vanished::read(&cluster).await?;
-    let (mut goes, mut left) = (false, Vec::new());
+    let mut goes = false;
     for namespace in &options.namespaces {
         let there = read(&cluster, namespace).await?;
         let is_placed = is_on(&find(&cluster, namespace).await?, SCHEDULING_ENABLED);
         let what = what_goes(namespace, there.as_ref(), is_placed, &vanished);
         say(&format!("{}: {}", cluster.name, printable(&what)));
-        left.extend(vanished.in_words(namespace).filter(|_| there.is_none()));
-        goes |= there.is_some() || is_placed;
-        if let Some(there) = there.filter(|_| options.yes) {
+        let has_something = there.is_some() || is_placed || vanished.in_words(namespace).is_some();
+        goes |= has_something;
+        if options.yes && has_something {
+            let there = match there {
+                Some(there) => there,
+                None => create(&cluster, namespace).await?,
+            };
             delete(&cluster, namespace, &there).await?;
         }
     }
@@ -87,9 +91,6 @@ pub async fn unoffload_namespaces(
         if is_on(&find(&cluster, namespace).await?, SCHEDULING_ENABLED) {
             unplace(&cluster, namespace).await?;
         }
-    }
-    if !left.is_empty() {
-        say(&format!("{}: still there: {}", cluster.name, left.join("; ")));
     }
     Ok(())
 }
@@ -157,7 +158,7 @@ fn what_goes(
     }
 }
 
-/// What goes of a Namespace without NamespaceOffloading, and what stays.
+/// What goes of a Namespace without NamespaceOffloading.
 fn what_is_lost(namespace: &str, is_placed: bool, vanished: &Vanished) -> String {
     let twins = vanished.in_words(namespace);
     if !is_placed && twins.is_none() {
@@ -168,11 +169,28 @@ fn what_is_lost(namespace: &str, is_placed: bool, vanished: &Vanished) -> String
     } else {
         String::new()
     };
-    let twins = twins.map_or("twins of it may be left".to_owned(), |twins| format!("its {twins} stays"));
-    format!(
-        "Namespace {namespace} has no NamespaceOffloading any more{label}; {twins}: to have them go, run `{}` before this",
-        vanished.again(namespace)
-    )
+    let twins = twins.map_or_else(
+        || "twins that it has go, with all that is in them".to_owned(),
+        |twins| format!("its {twins} goes, with all that is in it"),
+    );
+    format!("the NamespaceOffloading of Namespace {namespace} is missing{label}; {twins}")
+}
+
+/// Creates the NamespaceOffloading that is missing, to be deleted: its deletion is what ends twins. It selects no cluster, and has the
+/// finalizer for which the deletion waits.
+async fn create(cluster: &Cluster, namespace: &str) -> Result<NamespaceOffloadingView, Error> {
+    let none = json!([{"matchExpressions": [{"key": REMOTE_CLUSTER_ID, "operator": "DoesNotExist"}]}]);
+    let mut object = offloading(namespace, &json!({"clusterSelector": {"nodeSelectorTerms": none}}));
+    object.body["metadata"]["finalizers"] = json!([FINALIZER]);
+    let offloadings: Api<NamespaceOffloading> = Api::namespaced(cluster.client.clone(), namespace);
+    let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
+    let create = async {
+        let body = serde_json::from_value(object.body.clone()).map_err(kube::Error::SerdeError)?;
+        offloadings.create(&params, &body).await
+    };
+    let created = cluster.request(format!("create {object}"), create).await?;
+    let metadata = created.metadata;
+    Ok(NamespaceOffloadingView { metadata, spec: Lenient::default(), status: Lenient::default() })
 }
 
 /// Deletes what was read, never a newer one.
@@ -226,21 +244,20 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_whose_offloading_vanished_comes_home_with_a_word_on_twins() {
+    fn a_namespace_whose_offloading_is_missing_comes_home_with_its_twins() {
         let namespace = |labels: Value| -> Meta<Namespace> {
             serde_json::from_value(json!({"metadata": {"name": "shop", "labels": labels}})).unwrap()
         };
         let is_placed = is_on(&namespace(json!({SCHEDULING_ENABLED: TRUE})), SCHEDULING_ENABLED);
         let said = what_goes("other", None, is_placed, &example());
-        assert!(said.contains("may be left") && said.contains("freeport offload namespace other`"), "{said}");
+        assert!(said.contains("that goes; twins that it has go"), "{said}");
         let said = what_goes("web", None, is_placed, &example());
-        let parts = [
-            "that goes; its twin web in east, north stays",
-            "web --namespace-mapping-strategy EnforceSameName`",
-        ];
-        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        assert!(
+            said.contains("that goes; its twin web in east, north goes, with all that is in it"),
+            "{said}"
+        );
         let said = what_goes("shop", None, false, &example());
-        assert!(said.contains("any more; its twin shop-west in east stays"), "{said}");
+        assert!(said.contains("is missing; its twin shop-west in east goes"), "{said}");
         let why = can_come_home(&namespace(json!({ENABLED: TRUE}))).unwrap_err().to_string();
         assert!(why.contains("kubectl label namespace shop"), "{why}");
     }

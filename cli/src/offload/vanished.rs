@@ -153,9 +153,9 @@ impl Vanished {
             clusters => format!("; a selector that does not match {} takes the twin there", list(clusters)),
         };
         let next = format!(
-            "{first}{}, with the --pod-offloading-strategy and --selector{name} that it had, which are not known any more (without them Pods \
-             may run here and in each cluster that is used{narrow}); to offload it no more, freeport unoffload namespace {namespace} --yes \
-             after that",
+            "to delete its twins, {first}freeport unoffload namespace {namespace} --yes; to keep them, {first}{}, with the \
+             --pod-offloading-strategy and --selector{name} that it had (without them Pods may run here and in each cluster that is \
+             used{narrow})",
             self.again(namespace)
         );
         (what, next)
@@ -207,7 +207,10 @@ pub(super) mod tests {
         assert!(next.contains("that does not match east, north takes the twin there"), "{next}");
         let (what, next) = vanished.trouble("shop", false);
         assert!(what.contains("twin shop-west in east may run on") && !what.contains("label"), "{what}");
-        assert!(next.ends_with("freeport unoffload namespace shop --yes after that"), "{next}");
+        assert!(
+            next.starts_with("to delete its twins, freeport unoffload namespace shop --yes; to keep"),
+            "{next}"
+        );
         let (what, next) = vanished.trouble("other", true);
         assert!(what.ends_with("twins that it had may be left"), "{what}");
         assert!(next.contains("--selector and --namespace-mapping-strategy that it had"), "{next}");
@@ -223,12 +226,14 @@ pub(super) mod tests {
             "{what}"
         );
         assert!(
-            next.starts_with("kubectl create namespace web, then freeport offload namespace web --"),
+            next.contains(
+                "to keep them, kubectl create namespace web, then freeport offload namespace web --"
+            ),
             "{next}"
         );
         let (what, next) = vanished.trouble("shop", false);
         assert!(
-            what.starts_with("has no") && next.starts_with("freeport offload namespace shop"),
+            what.starts_with("has no") && next.contains("to keep them, freeport offload namespace shop"),
             "{what} {next}"
         );
     }

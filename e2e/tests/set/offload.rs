@@ -18,4 +18,5 @@ mod rogue;
 mod round;
 mod silence;
 mod vanish;
+mod withdrawal;
 mod world;

@@ -38,6 +38,15 @@ fn missing(answer: &Value, wanted: &Map<String, Value>, ours: fn(&str) -> bool) 
     })
 }
 
+/// What a merge patch sets, without what it removes.
+pub(super) fn without_nulls(patch: &Value) -> Value {
+    let Value::Object(fields) = patch else { return patch.clone() };
+    let set = fields.iter().map(|(key, value)| (key.clone(), without_nulls(value)));
+    let is_set =
+        |value: &Value| !value.is_null() && value.as_object().is_none_or(|fields| !fields.is_empty());
+    Value::Object(set.filter(|(_, value)| is_set(value)).collect())
+}
+
 /// The merge patch that turns `have` into `want`; `None` when there is nothing to turn.
 ///
 /// Both are views of what we own, so what `want` lacks goes away; but metadata belongs to many, and there only our keys

@@ -6,10 +6,10 @@ use kube::{
     Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{Error, Writer};
+use super::{Error, Writer, difference::without_nulls};
 
 impl<D: Send + Sync + 'static> Writer<D> {
     /// Takes these finalizers off the object, as it is known: others stay. One that is gone already needs none.
@@ -73,6 +73,19 @@ impl<D: Send + Sync + 'static> Writer<D> {
             None => ("patch", request.patch(&name, &params, &patch)),
         };
         self.send::<P, P>(object, verb, request).await
+    }
+
+    /// [`merge`](Self::merge) of a patch of `spec`, whose answer has to have all that the patch sets.
+    ///
+    /// # Errors
+    /// [`Error::Pruned`] where it does not, if this writer is [`strict`](Writer::strict).
+    pub async fn merge_kept<P>(&self, object: &P, patch: Value) -> Result<P, Error>
+    where
+        P: Resource<DynamicType = D> + Serialize + DeserializeOwned,
+    {
+        let set = without_nulls(&patch);
+        let answer = self.merge(object, None, patch).await?;
+        self.check(answer, &set)
     }
 
     /// Deletes the object if it is still the one we know: same uid, and the same version if `unchanged`. One that is gone

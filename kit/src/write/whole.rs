@@ -108,7 +108,11 @@ impl<D: Send + Sync + 'static> Writer<D> {
     }
 
     /// Whether the API server's answer holds what was wanted.
-    fn check<P: Resource<DynamicType = D> + Serialize>(&self, answer: P, wanted: &Value) -> Result<P, Error> {
+    pub(super) fn check<P: Resource<DynamicType = D> + Serialize>(
+        &self,
+        answer: P,
+        wanted: &Value,
+    ) -> Result<P, Error> {
         match pruned(&answer, wanted) {
             None => {
                 self.pruned.with(|pruned| pruned.remove(P::kind(&self.kind).as_ref()));

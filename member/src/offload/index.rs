@@ -3,7 +3,7 @@
 mod namespace;
 mod shadow;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use api::{
     name::check_cluster_id,
@@ -66,12 +66,8 @@ pub(crate) struct ClusterEntry {
     pub(crate) own_offer: Option<OwnOffer>,
     /// The twins that we want there.
     pub(crate) own_map: Option<OwnMap>,
-    /// What that map wanted when it was read last, where it vanished since or cannot be read any more.
-    pub(crate) wanted_before: BTreeMap<String, String>,
     /// The twins that it wants here.
     pub(crate) map: Option<PeerMap>,
-    /// Its Namespaces that this map has named since we look: who does not name one any more has taken it out.
-    pub(crate) map_named: BTreeSet<String>,
 }
 
 impl ClusterEntry {
@@ -103,6 +99,12 @@ impl ClusterEntry {
         Some(&status.node_labels).filter(|labels| !labels.is_empty())
     }
 
+    /// Whether its OffloadPeer says that a Namespace has a twin there and no NamespaceOffloading.
+    pub(crate) fn has_lost(&self, namespace: &str) -> bool {
+        let status = self.peer.as_ref().and_then(|peer| peer.status.0.as_ref().ok());
+        status.is_some_and(|status| status.lost_offloadings.contains_key(namespace))
+    }
+
     fn asked<'a, T>(&'a self, of: impl Fn(&'a OffloadPeerView) -> Option<Option<T>>) -> Asked<T> {
         match self.peer.as_ref().map(of) {
             Some(Some(Some(asked))) => Asked::Yes(asked),
@@ -129,16 +131,16 @@ impl ClusterEntry {
         self.own_map.as_ref()?.spec.0.as_ref().ok()?.as_ref()
     }
 
-    /// Our map there goes, or cannot be read any more.
-    fn remember_wanted(&mut self) {
-        if let Some(spec) = self.wanted() {
-            self.wanted_before = spec.desired_mapping.clone();
-        }
-    }
-
     /// What it says of our twins there.
     pub(crate) fn said(&self) -> Option<&NamespaceMapStatus> {
         self.own_map.as_ref()?.status.0.as_ref().ok()
+    }
+
+    /// The name of the twin of a Namespace there, as our map or the host says.
+    pub(crate) fn twin_of(&self, namespace: &str) -> Option<&str> {
+        let desired = || self.wanted()?.desired_mapping.get(namespace).map(String::as_str);
+        let said = || Some(self.said()?.current_mapping.get(namespace)?.remote_namespace.as_str());
+        desired().or_else(said)
     }
 
     /// Whether it has said in our map that it leaves, and offers nothing since. What merely vanished says nothing.
@@ -157,8 +159,17 @@ impl ClusterEntry {
 
     /// Whether something of ours is there, or may be. What it says of Namespaces for which nobody `has_asked` counts for nothing.
     pub(crate) fn has_twins(&self, has_asked: impl Fn(&String) -> bool) -> bool {
+        let withdrawn = self.wanted().into_iter().flat_map(|spec| spec.withdrawn.keys());
+        let said = self.said().into_iter().flat_map(|status| status.current_mapping.keys());
         self.wanted().is_some_and(|spec| !spec.desired_mapping.is_empty())
-            || self.said().is_some_and(|status| status.current_mapping.keys().any(has_asked))
+            || withdrawn.chain(said).any(has_asked)
+    }
+
+    /// Whether the host can say something that changes what our map says: of twins that are withdrawn, and of those that are not desired.
+    fn awaits_host(&self) -> bool {
+        let Some(spec) = self.wanted() else { return false };
+        let mut said = self.said().into_iter().flat_map(|status| status.current_mapping.keys());
+        !spec.withdrawn.is_empty() || said.any(|namespace| !spec.desired_mapping.contains_key(namespace))
     }
 }
 
@@ -191,11 +202,7 @@ impl Part<String, ClusterEntry> for OffloadPeerView {
 
     fn put(self, entry: &mut ClusterEntry) -> Readers {
         (entry.peer_withdrawn, entry.peer_made) = (None, self.metadata.creation_timestamp.clone());
-        let readers = Readers::ALL.when(replace(&mut entry.peer, self));
-        if matches!(entry.outgoing(), Asked::No) {
-            entry.wanted_before.clear();
-        }
-        readers
+        Readers::ALL.when(replace(&mut entry.peer, self))
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
@@ -261,16 +268,12 @@ impl Part<String, ClusterEntry> for OwnMap {
         let is_other = before.is_none_or(|map| map.spec != self.spec);
         // Of which twins it says something else, `knowledge` finds out.
         let concerns_all = before.is_none_or(|map| map.reads() != self.reads());
-        match self.reads() {
-            (true, _) => entry.wanted_before.clear(),
-            (false, _) => entry.remember_wanted(),
-        }
         let readers = NODE.when(replace(&mut entry.own_map, self));
-        readers.and(EXCHANGE.when(concerns_all)).and(OWN_MAP.when(is_other))
+        let concerns_us = is_other || readers.has(NODE) && entry.awaits_host();
+        readers.and(EXCHANGE.when(concerns_all)).and(OWN_MAP.when(concerns_us))
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
-        entry.remember_wanted();
         entry.own_map = None;
         NODE.and(EXCHANGE).and(OWN_MAP)
     }
@@ -282,19 +285,11 @@ impl Part<String, ClusterEntry> for PeerMap {
     }
 
     fn put(self, entry: &mut ClusterEntry) -> Readers {
-        if entry.map.as_ref().map(ResourceExt::uid) != Some(self.uid()) {
-            entry.map_named.clear();
-        }
-        let readers = MAP.when(replace(&mut entry.map, self));
-        let named: Option<Vec<_>> =
-            entry.asked_here().map(|spec| spec.desired_mapping.keys().cloned().collect());
-        entry.map_named.extend(named.unwrap_or_default());
-        readers
+        MAP.when(replace(&mut entry.map, self))
     }
 
     fn take(entry: &mut ClusterEntry, _: &str) -> Readers {
         entry.map = None;
-        entry.map_named.clear();
         MAP
     }
 }

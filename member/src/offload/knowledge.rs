@@ -156,6 +156,7 @@ impl Knowledge {
         let known = self.namespaces.get(&namespace.to_owned()).unwrap_or_default();
         let host = |(cluster, entry): (&String, &'a Arc<ClusterEntry>)| {
             let listed = || entry.wanted()?.desired_mapping.get(namespace).map(String::as_str);
+            let is_withdrawn = entry.wanted().is_some_and(|spec| spec.withdraws(namespace));
             let asked = asks.map(|(offloading, name)| (key(offloading, entry), name));
             let desired = match asked {
                 Some((Key::Want, name)) => Some(name),
@@ -163,9 +164,11 @@ impl Knowledge {
                 Some((Key::Keep, _)) | None => listed(),
             };
             // Of what a host says counts only what it was asked for.
-            let was_asked = desired.is_some() || listed().is_some() || known.has_asked(cluster);
+            let was_asked =
+                desired.is_some() || listed().is_some() || is_withdrawn || known.has_asked(cluster);
             let host = Host {
                 desired,
+                is_withdrawn: desired.is_none() && is_withdrawn,
                 entry: entry
                     .said()
                     .filter(|_| was_asked)
@@ -173,7 +176,7 @@ impl Knowledge {
                 is_silent: matches!(self.standing(cluster, now), None | Some(Standing::Silent { .. })),
                 has_no_room: desired.is_some()
                     && listed().is_none()
-                    && entry.wanted().is_some_and(|map| map.desired_mapping.len() >= ENTRIES_MAX),
+                    && entry.wanted().is_some_and(|map| map.count() >= ENTRIES_MAX),
             };
             (cluster.clone(), host)
         };

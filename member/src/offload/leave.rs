@@ -13,9 +13,7 @@ use std::{
 use api::{
     label as general,
     offload::{
-        label,
-        map::NamespaceMapSpec,
-        names,
+        label, names,
         namespace::NamespaceOffloadingStatus,
         shadow_pod::{Deletion, ShadowPodSpec},
         view::{NamespaceOffloadingView, OffloadPeerView},
@@ -45,9 +43,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at what they have done.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Deletes our offers, and ends what we run for others; says of our Pods that they end, empties our maps, and deletes each record once
-/// its host has nothing left. A map whose
-/// host does not answer in time stays, so that it deletes the twins when it is back, with all Pods in them.
+/// Deletes our offers, and ends what we run for others; says of our Pods that they end, withdraws all twins in our maps, and deletes each
+/// record once its host has nothing left. A map whose host does not answer in time stays: by it the host deletes the twins when it is back,
+/// with all Pods in them.
 pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
     let Access { env, us, leader, .. } = access;
     let writer = Writer::new(leader.clone(), general::MEMBER, "leader", env.metrics.clone());
@@ -116,7 +114,8 @@ async fn take_back(writer: &Writer, map: &OwnMap) -> Result<(), Error> {
     match map.spec.0.as_ref() {
         Ok(Some(spec)) if spec.desired_mapping.is_empty() && is_done => writer.delete(map, true).await,
         Ok(Some(spec)) => {
-            let emptied = NamespaceMapSpec { desired_mapping: [].into(), ..spec.clone() };
+            let said = map.status.0.clone().unwrap_or_default();
+            let emptied = spec.emptied(map.metadata.generation.unwrap_or_default(), &said);
             let want = OwnMap { spec: Lenient(Ok(Some(emptied))), ..map.clone() };
             writer.put(Some(map), &want).await.map(drop)
         }

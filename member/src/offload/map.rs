@@ -1,24 +1,24 @@
 //! Twins, at the host: watches the NamespaceMaps whose destination we are, Namespaces, their RoleBindings `freeport-offload` and ServiceAccounts
 //! `default`, and OffloadPeers; writes twins, the RoleBinding by which we make Pods in them, and what became of them (`status.currentMapping`); deletes
-//! twins whose key their home has taken out of a map that is there. Safe to run twice: each entry is held against its twin, on events and
+//! twins that their home has withdrawn in writing (`spec.withdrawn`). Safe to run twice: each entry is held against its twin, on events and
 //! every 30 s, and only differences are sent.
 //!
-//! A Namespace that is not a twin of that home for that map is never touched. A map that vanished, does not decode, or is of before a
-//! restore of the Common Area takes no twin along.
+//! A Namespace that is not a twin of that home for that map is never touched. A key that is missing, and a map that is missing, does not
+//! decode, or is of before a restore of the Common Area, delete nothing.
 
 mod binding;
 mod entries;
 mod plan;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     time::{Duration, Instant},
 };
 
 use api::{
     name::member_lease,
     offload::{
-        map::{ACCEPTED, CREATION_LOOP_BACK_OFF, MappedNamespace, TERMINATING},
+        map::{ACCEPTED, CREATION_LOOP_BACK_OFF, MappedNamespace, NamespaceMapSpec, TERMINATING},
         names,
     },
 };
@@ -38,7 +38,7 @@ use self::{
 };
 use super::{
     index::{ClusterEntry, MAP, NAMESPACE},
-    knowledge::{Knowledge, WITHOUT_LEASE},
+    knowledge::Knowledge,
     pace::Pace,
     view::{Namespace, PeerMap},
 };
@@ -80,9 +80,8 @@ impl Maps {
         let record = names::namespace_map(&home, &self.knowledge.us.cluster);
         let twins = twins(&self.knowledge, &home, &record);
         let is_current = self.vouching.is_current(&self.knowledge.us.cluster, &member_lease(&home));
-        let mut steps = desired(&self.knowledge, (&home, &record), &entry, &spec.desired_mapping, &twins);
-        let vouched = self.is_vouched(&home, &spec.desired_mapping, &unnamed(&steps, &record, &entry));
-        steps.retain(|(_, step)| is_current && vouched || !matches!(step, Step::Delete(_)));
+        let mut steps = desired(&self.knowledge, (&home, &record), &entry, spec, &twins);
+        steps.retain(|(_, step)| is_current || !matches!(step, Step::Delete(_)));
         let is_cut = cut(&mut steps);
         let (said, result) = self.carry_out_all(&entry, steps).await;
         let mut said: Said = said.into_iter().map(|(namespace, entry)| (namespace, Some(entry))).collect();
@@ -90,10 +89,10 @@ impl Maps {
         let gone = gone.filter(|name| !twins.iter().any(|twin| is_of(twin, &record, name)));
         said.extend(gone.map(|name| (name, None)));
         // What goes wrong with others is no reason for a home to wait.
-        let taken_out = twins.iter().filter_map(|twin| twin.twin_of(&record));
-        let mut taken_out = taken_out.filter(|(_, name)| !spec.desired_mapping.contains_key(*name));
+        let undesired = twins.iter().filter_map(|twin| twin.twin_of(&record));
+        let mut undesired = undesired.filter(|(_, name)| !spec.desired_mapping.contains_key(*name));
         let have = current(&entry);
-        let are_said = taken_out.all(|(_, name)| said.contains_key(name) || have.contains_key(name));
+        let are_said = undesired.all(|(_, name)| said.contains_key(name) || have.contains_key(name));
         let next = match status(&entry, map, said, is_current && are_said) {
             None => PROBE,
             Some(status) => {
@@ -108,18 +107,6 @@ impl Maps {
         };
         self.count(&home);
         result.map(|()| Outcome::Requeue(if is_cut { Duration::ZERO } else { next }))
-    }
-
-    /// Whether the home has said since that it does not want these twins, or has left, with a map that asks for nothing: the map that we
-    /// found may be of a backup.
-    fn is_vouched(&self, home: &str, desired: &BTreeMap<String, String>, unnamed: &BTreeSet<String>) -> bool {
-        let (us, lease) = (&self.knowledge.us.cluster, member_lease(home));
-        if unnamed.is_empty() {
-            self.vouching.dispel(us, &lease);
-        }
-        let missing = self.knowledge.missing_for(home, Instant::now());
-        let has_left = desired.is_empty() && missing.is_some_and(|missing| missing >= WITHOUT_LEASE);
-        unnamed.is_empty() || has_left || self.vouching.doubt(us, &lease, unnamed)
     }
 
     /// Carries out these steps, some at the same time: what there is to say of their entries, and how it went.
@@ -177,6 +164,7 @@ impl Maps {
             }
             Step::Refuse { twin, why } => Ok(Done::Says(refused(twin, &why))),
             Step::Wait { twin } => Ok(Done::Says(terminating(twin))),
+            Step::Keep { twin } => Ok(Done::Says(accepted(twin))),
             Step::Delete(twin) => {
                 if !twin.is_going() {
                     // The watch tells when it is going, and when it is gone.
@@ -216,7 +204,7 @@ fn desired(
     knowledge: &Knowledge,
     (home, record): (&str, &str),
     entry: &ClusterEntry,
-    desired: &BTreeMap<String, String>,
+    spec: &NamespaceMapSpec,
     twins: &[Namespace],
 ) -> Vec<(String, Step)> {
     let around = Around {
@@ -227,7 +215,7 @@ fn desired(
         namespace: &|name: &str| knowledge.namespace(name),
         system: &|name: &str| knowledge.system_with(name),
     };
-    plan(desired, &around)
+    plan(spec, &around)
 }
 
 /// The twins of a home that are here, by its map.
@@ -275,16 +263,6 @@ fn refusal(twin: &Namespace, error: Error) -> Result<Done, Error> {
         }
         error => Err(error),
     }
-}
-
-/// Twins that are to be deleted though this map never named their Namespaces, as far as we know.
-fn unnamed(steps: &[(String, Step)], record: &str, entry: &ClusterEntry) -> BTreeSet<String> {
-    let deleted = steps.iter().filter_map(|(_, step)| match step {
-        Step::Delete(twin) => twin.twin_of(record).map(|(_, original)| (twin, original)),
-        _ => None,
-    });
-    let unnamed = deleted.filter(|(_, original)| !entry.map_named.contains(*original));
-    unnamed.map(|(twin, _)| twin.name_any()).collect()
 }
 
 #[cfg(test)]

@@ -1,14 +1,18 @@
 //! Our maps, at home: watches NamespaceOffloadings, virtual nodes and our own NamespaceMaps; writes into the map of each cluster the keys
-//! of all Namespaces that select it, and takes out those of which somebody decided that, by which the host deletes the twins. Safe to run
-//! twice: keys are a function of NamespaceOffloadings and virtual nodes, and only differences are sent.
+//! of all Namespaces that select it, and withdraws those of which somebody decided that, by which the host deletes the twins; removes the
+//! withdrawals that the host has carried out. Safe to run twice: keys are a function of NamespaceOffloadings, virtual nodes and what the host
+//! says, and only differences are sent.
 //!
 //! All that waits for one host goes in one patch of single keys, since with each write the whole map is stored and sent to its watchers.
-//! A key comes when the finalizer is on its NamespaceOffloading. What merely vanished (a Node, an OffloadPeer, a CRD, a map) leaves the keys
-//! as they are, and a map that vanished is put back whole.
+//! A key comes when the finalizer is on its NamespaceOffloading. If something is merely missing (a Node, an OffloadPeer, a CRD, a map), the
+//! keys stay as they are. A map that is missing is written again.
 
 mod keys;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use api::{
     offload::{
@@ -22,18 +26,22 @@ use kit::{
     queue::Outcome,
     write::{Error, Writer},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use self::keys::{Asking, Changes, changes, whole};
+use self::keys::{Asking, Change, Changes, changes};
 use super::{
     index::{ClusterEntry, NAMESPACE, NamespaceEntry, OWN_MAP, STATUS},
     knowledge::Knowledge,
+    pace::Pace,
     view::OwnMap,
 };
 use crate::home::Lost;
 
 /// When a map that is full is looked at again.
 const AGAIN: Duration = Duration::from_secs(30);
+
+/// How often in half a minute twins are withdrawn that only their host names: it may name some as often as it likes.
+pub(super) const CLAIMS: u32 = 20;
 
 /// What this controller knows and whom it asks. Cloning shares it.
 #[derive(Clone)]
@@ -42,6 +50,8 @@ pub(super) struct OwnMaps {
     /// What a restore of this cluster has lost.
     pub(super) lost: Option<Lost>,
     pub(super) writer: Writer,
+    /// How often twins are withdrawn that only their host names.
+    pub(super) pace: Pace,
 }
 
 impl OwnMaps {
@@ -50,17 +60,21 @@ impl OwnMaps {
         let Some(entry) = self.knowledge.clusters.get(&cluster) else { return Ok(Outcome::Done) };
         let underway = self.knowledge.writing.begin(&cluster);
         let asking = all_asking(&self.knowledge);
-        let changes = desired(&self.knowledge, &asking, (&cluster, &entry), self.is_lost(&entry));
-        let Some(changes) = changes else { return Ok(Outcome::Done) };
+        let changes = changes(&asking, &cluster, &entry, self.is_lost(&entry));
+        if !changes.is_anything() {
+            return Ok(Outcome::Done);
+        }
+        if changes.are_claims(&entry)
+            && let Some(wait) = self.pace.wait(&cluster, Instant::now())
+        {
+            return Ok(Outcome::Requeue(wait));
+        }
         underway.has(changes.keys.keys().cloned());
         let written = match (&entry.own_map, entry.wanted()) {
             (Some(_), Some(_)) if changes.keys.is_empty() => Ok(()),
-            (Some(map), Some(_)) => self.patch(map, &changes).await,
+            (Some(map), Some(spec)) => self.patch(map, spec, &changes).await,
             (have, _) => self.put(have.as_ref(), &cluster, &changes).await,
         };
-        if written.is_ok() {
-            self.note(&cluster, &changes, &asking);
-        }
         drop(underway);
         // The answer has what the host said meanwhile, which no watch tells any more.
         let after = self.knowledge.clusters.get(&cluster).unwrap_or_default();
@@ -69,6 +83,7 @@ impl OwnMaps {
         self.knowledge.namespaces.enqueue(touched.collect());
         written?;
         Ok(match changes.left_out {
+            0 if entry.said() != after.said() => Outcome::Requeue(Duration::ZERO),
             0 => Outcome::Done,
             count => {
                 tracing::warn!(
@@ -87,39 +102,27 @@ impl OwnMaps {
         made.is_some_and(|at| self.lost.is_some_and(|lost| lost.has(at.0)))
     }
 
-    /// Notes which Namespaces wait until the host has seen the map as it is now.
-    fn note(&self, cluster: &String, changes: &Changes, asking: &[Asking]) {
-        let map = self.knowledge.clusters.get(cluster).and_then(|entry| entry.own_map.clone());
-        let generation = map.and_then(|map| map.metadata.generation).unwrap_or(i64::MAX);
-        for (namespace, change) in &changes.keys {
-            self.knowledge.namespaces.note(namespace, |entry| match change {
-                Some(_) => drop(entry.awaited.remove(cluster)),
-                None => drop(entry.awaited.insert(cluster.clone(), generation)),
-            });
-        }
-        // After a restart only the status tells of these: their keys went before.
-        let is_untold = |asking: &&Asking| !changes.keys.contains_key(&asking.namespace);
-        for asking in asking.iter().filter(|asking| asking.is_awaited(cluster)).filter(is_untold) {
-            self.knowledge.namespaces.note(&asking.namespace, |entry| {
-                entry.awaited.entry(cluster.clone()).or_insert(generation);
-            });
-        }
+    async fn patch(&self, map: &OwnMap, spec: &NamespaceMapSpec, changes: &Changes) -> Result<(), Error> {
+        let patch = patch(spec, map.metadata.generation.unwrap_or_default(), changes);
+        self.knowledge.clusters.write(OWN_MAP, map, self.writer.merge_kept(map, patch)).await.map(drop)
     }
 
-    async fn patch(&self, map: &OwnMap, changes: &Changes) -> Result<(), Error> {
-        let patch = json!({"spec": {"desiredMapping": changes.keys}});
-        self.knowledge.clusters.write(OWN_MAP, map, self.writer.merge(map, None, patch)).await.map(drop)
-    }
-
-    /// Makes the map, or puts it back.
+    /// Creates the map, or replaces one that cannot be read.
     async fn put(&self, have: Option<&OwnMap>, cluster: &str, changes: &Changes) -> Result<(), Error> {
         let us = &self.knowledge.us;
-        let keys = changes.keys.iter();
-        let spec = NamespaceMapSpec {
+        let generation = have.and_then(|map| map.metadata.generation).unwrap_or_default();
+        let mut spec = NamespaceMapSpec {
             origin: us.cluster.clone(),
             destination: cluster.to_owned(),
-            desired_mapping: keys.filter_map(|(name, twin)| Some((name.clone(), twin.clone()?))).collect(),
+            ..NamespaceMapSpec::default()
         };
+        for (namespace, change) in &changes.keys {
+            match change {
+                Change::Desire(twin) => drop(spec.desired_mapping.insert(namespace.clone(), twin.clone())),
+                Change::Withdraw => drop(spec.withdrawn.insert(namespace.clone(), generation)),
+                Change::Remove => {}
+            }
+        }
         let metadata = ObjectMeta {
             name: Some(names::namespace_map(&us.cluster, cluster)),
             namespace: Some(us.common_area.clone()),
@@ -131,30 +134,29 @@ impl OwnMaps {
     }
 }
 
-/// What is to be written into the map for a cluster, if anything is.
-fn desired(
-    knowledge: &Knowledge,
-    asking: &[Asking],
-    (cluster, entry): (&str, &ClusterEntry),
-    is_lost: bool,
-) -> Option<Changes> {
-    match entry.wanted() {
-        Some(spec) => {
-            let changes = changes(&spec.desired_mapping, asking, entry, is_lost);
-            Some(changes).filter(Changes::is_anything)
+/// The changes as a merge patch of a map with this spec and generation: a host of the last version deletes a twin whose key is not desired
+/// any more.
+fn patch(spec: &NamespaceMapSpec, generation: i64, changes: &Changes) -> Value {
+    let (mut desired, mut withdrawn) = (serde_json::Map::new(), serde_json::Map::new());
+    for (namespace, change) in &changes.keys {
+        match change {
+            Change::Desire(twin) => drop(desired.insert(namespace.clone(), json!(twin))),
+            Change::Withdraw if spec.desired_mapping.contains_key(namespace) => {
+                desired.insert(namespace.clone(), Value::Null);
+            }
+            Change::Withdraw | Change::Remove => {}
         }
-        None => whole(asking, vanished(knowledge, entry), cluster, entry),
+        match change {
+            Change::Withdraw => drop(withdrawn.insert(namespace.clone(), json!(generation))),
+            Change::Desire(_) | Change::Remove if spec.withdrawn.contains_key(namespace) => {
+                withdrawn.insert(namespace.clone(), Value::Null);
+            }
+            Change::Desire(_) | Change::Remove => {}
+        }
     }
-}
-
-/// Keys of a map that vanished, of Namespaces that are there and whose NamespaceOffloading vanished before: nobody decided that.
-fn vanished(knowledge: &Knowledge, entry: &ClusterEntry) -> BTreeMap<String, String> {
-    let has_vanished = |namespace: &String| {
-        let known = knowledge.namespaces.get(namespace);
-        known.is_some_and(|it| it.namespace.is_some() && it.offloading.is_none() && it.withdrawn.is_none())
-    };
-    let before = entry.wanted_before.iter().filter(|(namespace, _)| has_vanished(namespace));
-    before.map(|(namespace, name)| (namespace.clone(), name.clone())).collect()
+    let fields = [("desiredMapping", desired), ("withdrawn", withdrawn)];
+    let fields = fields.into_iter().filter(|(_, keys)| !keys.is_empty());
+    json!({"spec": fields.map(|(field, keys)| (field.to_owned(), Value::Object(keys))).collect::<serde_json::Map<_, _>>()})
 }
 
 /// All Namespaces with a NamespaceOffloading, and those that had one.
@@ -178,8 +180,8 @@ pub(super) fn enqueue(knowledge: &Knowledge, namespace: &str) {
     let entry = knowledge.namespaces.get(&namespace.to_owned());
     let Some(asking) = entry.and_then(|entry| asking(knowledge, namespace.to_owned(), entry)) else { return };
     let differs = |id: &str, entry: &ClusterEntry| match entry.wanted() {
-        Some(spec) => asking.change(&spec.desired_mapping, entry).is_some(),
-        None => whole(std::slice::from_ref(&asking), BTreeMap::new(), id, entry).is_some(),
+        Some(_) => asking.change(id, entry).is_some(),
+        None => asking.needs_map(id, entry),
     };
     let clusters = knowledge.all_clusters().into_iter();
     let differing = clusters.filter(|(id, entry)| differs(id, entry)).map(|(cluster, _)| (cluster, OWN_MAP));
@@ -188,28 +190,52 @@ pub(super) fn enqueue(knowledge: &Knowledge, namespace: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
     use crate::offload::arrivals::{Known, Looks, events, seen};
 
-    fn look(known: &Known, cluster: &str) -> BTreeMap<String, Option<Changes>> {
+    fn look(known: &Known, cluster: &str) -> BTreeMap<String, Changes> {
         let (entry, asking) = (known.all.clusters.get(&cluster.to_owned()), all_asking(&known.all));
-        let changes = entry.and_then(|entry| {
-            let mut changes = desired(&known.all, &asking, (cluster, &entry), false)?;
-            // A key that only stays is put back with a map that vanished. It asks for none: one that was made before it was known stays
-            // as it is.
+        let changes = entry.map(|entry| {
+            let mut changes = changes(&asking, cluster, &entry, false);
+            // Of a map that is missing only what Namespaces ask for counts: a key that stays asks for nothing, and who waits for a withdrawal
+            // asks every few seconds.
             if entry.wanted().is_none() {
-                let is_wanted =
-                    |name: &String| asking.iter().any(|it| it.namespace == *name && it.is_wanted(&entry));
-                changes.keys.retain(|name, _| is_wanted(name));
+                let is_asked = |name: &String, change: &Change| {
+                    matches!(change, Change::Desire(_))
+                        && asking.iter().any(|it| it.namespace == *name && it.needs_map(cluster, &entry))
+                };
+                changes.keys.retain(|name, change| is_asked(name, change));
             }
-            Some(changes)
+            changes
         });
-        [(cluster.to_owned(), changes)].into()
+        [(cluster.to_owned(), changes.unwrap_or_default())].into()
     }
 
-    const LOOKS: Looks<Option<Changes>> =
+    #[test]
+    fn a_key_that_is_withdrawn_is_desired_no_more() {
+        let spec = json!({"origin": "west", "destination": "east", "desiredMapping": {"shop": "shop-west", "db": "db"},
+            "withdrawn": {"web": 2, "old": 3}});
+        let spec: NamespaceMapSpec = serde_json::from_value(spec).unwrap();
+        let one = |name: &str, change| (name.to_owned(), change);
+        let keys = [
+            one("shop", Change::Withdraw),
+            one("web", Change::Desire("web-west".into())),
+            one("old", Change::Remove),
+            one("said", Change::Withdraw),
+        ];
+        let seen = patch(&spec, 7, &Changes { keys: keys.into(), left_out: 0 });
+        let desired = json!({"shop": null, "web": "web-west"});
+        let withdrawn = json!({"shop": 7, "web": null, "old": null, "said": 7});
+        assert_eq!(seen, json!({"spec": {"desiredMapping": desired, "withdrawn": withdrawn}}));
+        let new = Changes { keys: [one("new", Change::Desire("new-west".into()))].into(), left_out: 0 };
+        assert_eq!(patch(&spec, 7, &new), json!({"spec": {"desiredMapping": {"new": "new-west"}}}));
+    }
+
+    const LOOKS: Looks<Changes> =
         Looks { queue: |known| known.clusters.queue(4), keys: |known| known.clusters.keys(), at: look };
 
     proptest! {
@@ -217,15 +243,9 @@ mod tests {
         fn whoever_writes_a_map_has_seen_the_last_of_what_decides_its_keys(events in events()) {
             let [last, now] = seen(&events, &LOOKS, &[]);
             for (cluster, changes) in now {
-                let (Some(changes), seen) = (changes, &last[&cluster]) else { continue };
-                // One without keys is for hosts to see that none is left: who waits for that asks every few seconds.
-                if !changes.is_anything() {
-                    continue;
-                }
-                prop_assert!(seen.is_some(), "{changes:?}");
                 // What was seen beyond that was written before it changed.
-                let seen = seen.iter().flat_map(|seen| &seen.keys).collect::<BTreeMap<_, _>>();
-                let is_seen = |(name, twin): (&String, _)| seen.get(name) == Some(&twin);
+                let seen = &last[&cluster].keys;
+                let is_seen = |(name, change): (&String, _)| seen.get(name) == Some(change);
                 prop_assert!(changes.keys.iter().all(is_seen), "{changes:?} {seen:?}");
             }
         }

@@ -197,7 +197,12 @@ impl Consenting {
             return Ok(());
         }
         let lost_before = before.map(|status| status.lost_offloadings.clone()).unwrap_or_default();
-        let lost_offloadings = if has_begun { lost(&self.knowledge, &entry) } else { lost_before.clone() };
+        let lost_offloadings = match entry.wanted() {
+            Some(spec) if has_begun => lost(&self.knowledge, &entry, spec),
+            None if has_begun && matches!(entry.outgoing(), Asked::No) => NONE,
+            // Without the map the host tells nothing of twins that are there.
+            Some(_) | None => lost_before.clone(),
+        };
         let now = Time(Timestamp::now());
         let want = conditions(&[verdict], have, peer.metadata.generation, &now);
         let status =

@@ -153,14 +153,13 @@ impl Run for OffloadingRun {
     }
 
     /// Hosts in whose maps or Pods something is left to write: each may be, as long as one Namespace waits; and homes of whose Pods
-    /// something is left to say. Of hosts whose map may lack what was lost nobody knows what is left.
+    /// something is left to say.
     fn unwritten(&self) -> Vec<String> {
         let is_written = self.sees_all() && self.knowledge.namespaces.busy(NAMESPACE).is_empty();
         match is_written || self.access.wire == Wire::Antrea {
             true => {
                 let hosts = self.exchanges.unwritten(Instant::now()).into_iter();
                 let hosts = hosts.chain(self.knowledge.clusters.busy(OWN_MAP));
-                let hosts = hosts.chain(self.knowledge.hosts_of_undecided());
                 hosts.chain(self.knowledge.waiting_homes()).collect::<BTreeSet<_>>().into_iter().collect()
             }
             false => self.access.leases.with(|leases| leases.members().into_keys().collect()),

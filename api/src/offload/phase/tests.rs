@@ -172,3 +172,20 @@ fn a_namespace_for_which_a_map_has_no_room_says_so_at_once() {
     let said = summary(&[("east".to_owned(), Host { entry: Some(&asked), ..host })].into(), false);
     assert_eq!(said.phase, Phase::Ready, "what the host says counts");
 }
+
+#[test]
+fn a_twin_that_is_withdrawn_is_not_ready() {
+    let (accepted, terminating) = (entry(ACCEPTED), entry(TERMINATING));
+    let of = |entry, is_silent| {
+        let host = Host { entry, is_silent, is_withdrawn: true, ..Host::default() };
+        let said = summary(&[("east".to_owned(), host)].into(), true);
+        told(&said, "east").into_iter().map(|(_, status, reason)| (status, reason)).collect::<Vec<_>>()
+    };
+    let word = |status, reason: &str| (status, reason.to_owned());
+    let not_selected = word("False", "ClusterNotSelected");
+    for entry in [None, Some(&accepted)] {
+        assert_eq!(of(entry, false), [not_selected.clone(), word("False", "Withdrawn")]);
+        assert_eq!(of(entry, true), [not_selected.clone(), word("Unknown", "HostSilent")]);
+    }
+    assert_eq!(of(Some(&terminating), false), [not_selected, word("False", "Terminating")]);
+}

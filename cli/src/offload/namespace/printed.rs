@@ -54,7 +54,7 @@ pub(super) fn printed(namespace: &str, spec: &Value) -> Vec<Object> {
 }
 
 /// With what the flags say.
-pub(super) fn offloading(namespace: &str, spec: &Value) -> Object {
+pub(in crate::offload) fn offloading(namespace: &str, spec: &Value) -> Object {
     let object = called::<NamespaceOffloading>(namespace, NAME);
     let body = json!({
         "apiVersion": object.resource.api_version, "kind": object.resource.kind,

@@ -18,7 +18,7 @@ const HOME: &str = "freeport-member-west";
 const CONNECTED: (&str, &str) = ("True", "Connected");
 
 /// Runs a line of commands; what it says on both outputs.
-async fn run(world: &World, commands: &str) -> String {
+pub(super) async fn run(world: &World, commands: &str) -> String {
     let freeport = program::path("cli", "freeport").await.unwrap();
     shell(&world.fleet, &[freeport], &format!("{{ {commands}\n}} 2>&1")).await
 }

@@ -1,5 +1,7 @@
 //! Cluster `south`, a home for which no daemon runs: what it writes into the Common Area, these tests write.
 
+use std::collections::BTreeMap;
+
 use api::offload::{
     map::NamespaceMap,
     offer::OffloadOffer,
@@ -173,12 +175,15 @@ impl<'a> Guest<'a> {
         gone(self.world, "east", &self.twin).await;
     }
 
-    /// Empties its map.
+    /// Withdraws all that is in its map.
     pub(super) async fn wants_nothing(&self) {
         let leader = self.world.leader();
-        let desired = leader.api::<NamespaceMap>(AREA).get(MAP).await.unwrap().spec.desired_mapping;
-        let none: serde_json::Map<_, _> = desired.into_keys().map(|name| (name, Value::Null)).collect();
-        let _: NamespaceMap = leader.patch(AREA, MAP, &json!({"spec": {"desiredMapping": none}})).await;
+        let map = leader.api::<NamespaceMap>(AREA).get(MAP).await.unwrap();
+        let names = map.spec.desired_mapping.into_keys();
+        let none: serde_json::Map<_, _> = names.map(|name| (name, Value::Null)).collect();
+        let withdrawn: BTreeMap<_, _> = none.keys().map(|name| (name, map.metadata.generation)).collect();
+        let spec = json!({"desiredMapping": none, "withdrawn": withdrawn});
+        let _: NamespaceMap = leader.patch(AREA, MAP, &json!({"spec": spec})).await;
     }
 
     /// Its host does not accept it any more.

@@ -51,7 +51,6 @@ fn twins_that_a_restored_hub_does_not_know_stay_when_their_host_starts_first() {
             }
         })
         .await;
-        // East has seen that west took this one out, though not that it had put it in.
         for namespace in [&known, &unknown] {
             world.cluster("west").delete::<NamespaceOffloading>(namespace, "offloading").await;
             gone(world, "east", &format!("{namespace}-west")).await;

@@ -1,18 +1,15 @@
 //! Nothing is deleted on silence: what merely vanishes takes no twin and no Node along.
 
-use std::{cell::RefCell, collections::BTreeSet, fmt::Debug};
+use std::fmt::Debug;
 
-use api::{
-    lease::{LeaseView, Settled},
-    offload::{
-        map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, peer::OffloadPeer,
-        shadow_pod::ShadowPod,
-    },
+use api::offload::{
+    map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, peer::OffloadPeer,
+    shadow_pod::ShadowPod,
 };
 use e2e::{
     daemon::End,
     fixture::{AREA, World},
-    waiting::{VOUCHED, always, eventually, within},
+    waiting::{always, eventually},
     watched::Watched,
 };
 use k8s_openapi::{
@@ -30,7 +27,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::{
-    commands::says,
+    commands::{run, says},
     pods::{
         running,
         world::{bind, is, kubelet_says, twin_pod},
@@ -187,19 +184,6 @@ fn a_hub_that_is_emptied_or_replaced_takes_no_twin_and_no_pod_along() {
     });
 }
 
-/// Waits until the home has said at several renewals, of which each counts, that it does not know what the host shall have.
-async fn cannot_vouch_for_east(world: &World) {
-    let leases = world.leader().api::<LeaseView>(AREA);
-    let heard = RefCell::new(BTreeSet::new());
-    within(VOUCHED, "west cannot vouch for its twins in east", || async {
-        let lease = leases.get("freeport-member-west").await.map_err(|error| error.to_string())?;
-        let at = lease.renew_time().filter(|_| matches!(lease.settled(), Settled::Writing(_)));
-        heard.borrow_mut().extend(at.filter(|_| !lease.settled().is_about("Offloading/east")));
-        if heard.borrow().len() > 3 { Ok(()) } else { Err(format!("{lease:?}")) }
-    })
-    .await;
-}
-
 #[e2e::test]
 fn crds_that_vanish_take_nothing_along_and_services_go_on() {
     OFFLOADING.alone(async |world| {
@@ -252,13 +236,18 @@ fn crds_that_vanish_take_nothing_along_and_services_go_on() {
         offload(world, &ns, json!({})).await;
         phase(world, &ns, "Ready").await;
         stays(world, "orphan-west", &before).await;
-        cannot_vouch_for_east(world).await;
-        assert_eq!(twin(world, "lost-west").await.unwrap(), lost_before);
-        let decided = json!({"metadata": {"labels": {"liqo.io/scheduling-enabled": null}}});
-        Api::<Namespace>::all(west.client.clone())
-            .patch(&lost, &PatchParams::default(), &Patch::Merge(decided))
-            .await
-            .unwrap();
+        stays(world, "lost-west", &lost_before).await;
+        eventually("the host tells the home of the twin", || async {
+            let peer = Api::<OffloadPeer>::all(west.client.clone()).get("east").await;
+            let lost = peer.map_err(|error| error.to_string())?.status.unwrap_or_default().lost_offloadings;
+            let is_named = lost.len() == 1 && lost.get("lost").is_some_and(|twin| twin == "lost-west");
+            if is_named { Ok(()) } else { Err(format!("{lost:?}")) }
+        })
+        .await;
+        let said = run(world, "! freeport offload status --context west").await;
+        let command = "freeport unoffload namespace lost --yes";
+        assert!(said.contains("twin lost-west in east") && said.contains(command), "{said}");
+        run(world, &format!("{command} --context west")).await;
         gone(world, "east", "lost-west").await;
         world.release(&lost).await;
 

@@ -104,7 +104,13 @@ fn own_map(id: &str, n: usize) -> Value {
         4 => (both, json!({"shop": twin("CreationLoopBackOff")})),
         _ => (json!(7), json!({})),
     };
-    let spec = json!({"origin": "west", "destination": id, "desiredMapping": desired});
+    let withdrawn = match n {
+        0 => json!({"shop": -1}),
+        3 => json!({"shop": 2, "web": 2}),
+        _ => json!({}),
+    };
+    let spec =
+        json!({"origin": "west", "destination": id, "desiredMapping": desired, "withdrawn": withdrawn});
     let metadata = json!({"name": format!("1.west.{id}"), "namespace": "area", "generation": n, "creationTimestamp": "2026-01-01T00:00:00Z"});
     json!({"metadata": metadata, "spec": spec, "status": {"currentMapping": said, "observedGeneration": n}})
 }
@@ -118,7 +124,9 @@ fn peer_map(id: &str, n: usize) -> Value {
         4 => json!({"api": "yours"}),
         _ => json!(7),
     };
-    let spec = json!({"origin": id, "destination": "west", "desiredMapping": desired});
+    let withdrawn = if n == 0 { json!({"db": 1}) } else { json!({}) };
+    let spec =
+        json!({"origin": id, "destination": "west", "desiredMapping": desired, "withdrawn": withdrawn});
     json!({"metadata": {"name": format!("1.{id}.west"), "namespace": "area"}, "spec": spec})
 }
 

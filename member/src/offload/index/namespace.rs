@@ -1,6 +1,6 @@
 //! What is known of each Namespace of this cluster.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::time::Instant;
 
 use api::{
     label::TRUE,
@@ -27,8 +27,6 @@ pub(crate) struct NamespaceEntry {
     pub(crate) offloading: Option<NamespaceOffloadingView>,
     /// uid of the NamespaceOffloading that is found to be deleted by decision, and whose Namespace takes no more Pods of others.
     pub(crate) withdrawn: Option<String>,
-    /// Clusters whose key was taken out, with the generation of the map that says so: they may have a twin until they have seen it.
-    pub(crate) awaited: BTreeMap<String, i64>,
     /// Since when its status could say more of what is on its way.
     pub(crate) unsaid_since: Option<Instant>,
     /// When its status was written last.
@@ -48,16 +46,9 @@ impl NamespaceEntry {
     /// Whether the webhook is asked about its Pods, where that is needed.
     pub(crate) fn is_labelled(&self) -> bool {
         let strategy = self.asks().and_then(|it| Some(it.spec.0.as_ref().ok()?.pod_offloading_strategy));
-        strategy.is_none_or(|strategy| strategy == PodOffloadingStrategy::Local) || self.has_label()
-    }
-
-    fn has_label(&self) -> bool {
-        self.namespace.as_ref().is_some_and(|it| it.label(SCHEDULING_ENABLED) == Some(TRUE))
-    }
-
-    /// Whether it is said to be offloaded, without a NamespaceOffloading, and nobody is known to have deleted that.
-    pub(crate) fn is_undecided(&self) -> bool {
-        self.has_label() && self.offloading.is_none() && self.withdrawn.is_none()
+        let has_label =
+            || self.namespace.as_ref().is_some_and(|it| it.label(SCHEDULING_ENABLED) == Some(TRUE));
+        strategy.is_none_or(|strategy| strategy == PodOffloadingStrategy::Local) || has_label()
     }
 
     /// Whether its NamespaceOffloading is known to be deleted by decision.
@@ -74,19 +65,11 @@ impl NamespaceEntry {
         status.remote_namespace_name.as_deref().filter(|_| was_selected)
     }
 
-    /// Which generation of our map a cluster has to have seen before nothing of a NamespaceOffloading is left there that is being deleted;
-    /// none if it never had to know of it.
-    pub(crate) fn awaits(&self, cluster: &str) -> Option<i64> {
-        let noted = self.awaited.get(cluster).copied();
-        noted.or_else(|| self.had(cluster).map(|_| i64::MAX)).filter(|_| self.is_withdrawn())
-    }
-
-    /// Whether a cluster was ever asked for a twin, by this process or by what the status says.
+    /// Whether a cluster was ever asked for a twin, as the status says.
     pub(crate) fn has_asked(&self, cluster: &str) -> bool {
         let status = self.offloading.as_ref().and_then(|offloading| offloading.status.0.as_ref().ok());
         let conditions = status.and_then(|status| status.remote_namespaces_conditions.get(cluster));
-        self.awaited.contains_key(cluster)
-            || conditions.is_some_and(|all| all.iter().any(|condition| condition.type_ == READY))
+        conditions.is_some_and(|all| all.iter().any(|condition| condition.type_ == READY))
     }
 }
 
@@ -126,17 +109,12 @@ impl Part<String, NamespaceEntry> for NamespaceOffloadingView {
         if entry.withdrawn.is_some() && entry.withdrawn != self.uid() {
             // What was decided of another one says nothing of this.
             entry.withdrawn = None;
-            entry.awaited.clear();
         }
         NAMESPACE.and(STATUS).when(replace(&mut entry.offloading, self))
     }
 
     fn take(entry: &mut NamespaceEntry, _: &str) -> Readers {
         entry.offloading = None;
-        if entry.withdrawn.is_some() {
-            // It went when nobody was waited for any more: no host is remembered for it, as after a restart.
-            entry.awaited.clear();
-        }
         NAMESPACE.and(STATUS)
     }
 }
@@ -198,15 +176,13 @@ mod tests {
     #[test]
     fn what_was_decided_of_one_says_nothing_of_the_next() {
         let mut entry = NamespaceEntry { withdrawn: Some("u1".into()), ..NamespaceEntry::default() };
-        entry.awaited.insert("east".into(), 7);
         let offloading = |uid: &str| -> NamespaceOffloadingView {
             let metadata = json!({"name": "offloading", "namespace": "shop", "uid": uid});
             serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap()
         };
         offloading("u1").put(&mut entry);
-        assert_eq!((entry.withdrawn.as_deref(), entry.awaited.len()), (Some("u1"), 1));
         NamespaceOffloadingView::take(&mut entry, "");
-        assert!(entry.withdrawn.is_some() && !entry.has_asked("east"), "nobody was waited for any more");
+        assert_eq!(entry.withdrawn.as_deref(), Some("u1"));
         offloading("u2").put(&mut entry);
         assert_eq!(entry.withdrawn, None);
     }

@@ -2,13 +2,16 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
-use api::offload::{map::MappedNamespace, view::NamespaceOffloadingView};
+use api::offload::{
+    map::{MappedNamespace, NamespaceMapSpec},
+    view::NamespaceOffloadingView,
+};
 use kit::objects::Change;
 use kube::ResourceExt;
 
 use super::Knowledge;
 use crate::offload::{
-    index::{Asked, ClusterEntry, NAMESPACE, NODE, OWN_MAP, PEER, STATUS, TWINS},
+    index::{Asked, ClusterEntry, NAMESPACE, NODE, PEER, STATUS, TWINS},
     view::OwnMap,
 };
 
@@ -50,13 +53,8 @@ impl Knowledge {
         for (host, entry) in self.all_clusters() {
             self.touch(&host, &changed);
             // Its OffloadPeer names those of which none is left.
-            let wanted = entry.wanted().map(|spec| &spec.desired_mapping);
-            if changed.iter().any(|name| wanted.is_some_and(|wanted| wanted.contains_key(name))) {
+            if changed.iter().any(|name| entry.twin_of(name).is_some()) {
                 self.clusters.enqueue([(host.clone(), PEER)].into());
-            }
-            // It may be left to us alone to remember its key.
-            if changed.iter().any(|name| entry.wanted_before.contains_key(name)) {
-                self.clusters.enqueue([(host.clone(), OWN_MAP)].into());
             }
             // The Node of one that is not used any more waits for the last that asked for something there.
             if !changed.is_empty() && matches!(entry.outgoing(), Asked::No) {
@@ -82,13 +80,16 @@ impl Knowledge {
 
     /// Our map for a cluster says something else, or its host does.
     pub(crate) fn own_map_changed(&self, host: &str, before: &ClusterEntry, after: &ClusterEntry) {
-        let seen = |entry: &ClusterEntry| entry.said().and_then(|status| status.observed_generation);
         self.moved.with(|moved| *moved = Some(Instant::now()));
-        let touched = differing(before, after).into_iter();
-        let known: BTreeSet<_> = touched.filter(|name| self.namespaces.get(name).is_some()).collect();
+        let touched = differing(before, after);
+        let is_asking = |name: &String| self.namespaces.get(name).is_some_and(|it| it.offloading.is_some());
+        if !touched.iter().all(is_asking) {
+            self.clusters.enqueue([(host.to_owned(), PEER)].into());
+        }
+        let known: BTreeSet<_> =
+            touched.into_iter().filter(|name| self.namespaces.get(name).is_some()).collect();
         self.touch(host, &known);
-        let is_put_back = before.own_map.is_some() != after.own_map.is_some();
-        if is_put_back || seen(before) != seen(after) && self.is_withdrawing() {
+        if before.own_map.is_some() != after.own_map.is_some() {
             return self.enqueue_offloaded(NAMESPACE.and(STATUS));
         }
         self.namespaces.enqueue(known.into_iter().map(|name| (name, NAMESPACE.and(STATUS))).collect());
@@ -102,8 +103,10 @@ impl Knowledge {
 
 /// Namespaces about which a map, or its host, says something else.
 fn differing(before: &ClusterEntry, after: &ClusterEntry) -> BTreeSet<String> {
-    fn wants<'a>(entry: &'a ClusterEntry, name: &str) -> Option<&'a String> {
-        entry.wanted()?.desired_mapping.get(name)
+    fn wants<'a>(entry: &'a ClusterEntry, name: &str) -> (Option<&'a String>, bool) {
+        let of =
+            |spec: &'a NamespaceMapSpec| (spec.desired_mapping.get(name), spec.withdrawn.contains_key(name));
+        entry.wanted().map(of).unwrap_or_default()
     }
     fn says<'a>(entry: &'a ClusterEntry, name: &str) -> Option<&'a MappedNamespace> {
         entry.said()?.current_mapping.get(name)
@@ -111,7 +114,7 @@ fn differing(before: &ClusterEntry, after: &ClusterEntry) -> BTreeSet<String> {
     let wanted = [before, after].into_iter().filter_map(ClusterEntry::wanted);
     let said = [before, after].into_iter().filter_map(ClusterEntry::said);
     let names = wanted
-        .flat_map(|spec| spec.desired_mapping.keys())
+        .flat_map(|spec| spec.desired_mapping.keys().chain(spec.withdrawn.keys()))
         .chain(said.flat_map(|status| status.current_mapping.keys()));
     let differs =
         |name: &&String| wants(before, name) != wants(after, name) || says(before, name) != says(after, name);
@@ -142,6 +145,10 @@ mod tests {
         assert_eq!(differing(&before, &said), ["shop".to_owned()].into());
         let wanted = entry(&json!({"shop": "shop-west", "db": "db-west"}), &json!({"shop": accepted}));
         assert_eq!(differing(&before, &wanted), ["db".to_owned(), "web".to_owned()].into());
+        let mut withdrawn = before.clone();
+        let map = withdrawn.own_map.as_mut().unwrap();
+        map.spec.0.as_mut().unwrap().as_mut().unwrap().withdrawn = [("web".to_owned(), 1)].into();
+        assert_eq!(differing(&before, &withdrawn), ["web".to_owned()].into());
         let vanished = differing(&before, &ClusterEntry::default());
         assert_eq!(vanished, ["shop".to_owned(), "web".to_owned()].into());
     }

@@ -11,13 +11,6 @@ use crate::offload::index::{
 };
 
 impl Knowledge {
-    /// Whether a NamespaceOffloading waits for hosts before it goes.
-    pub(super) fn is_withdrawing(&self) -> bool {
-        let names = self.namespaces.keys().into_iter();
-        let entries = names.filter_map(|name| self.namespaces.get(&name));
-        entries.into_iter().any(|entry| entry.is_withdrawn())
-    }
-
     /// Takes in why the OffloadPeer of a cluster is gone: whether somebody `decided` that.
     pub(crate) fn peer_is_gone(&self, cluster: &String, decided: bool) {
         self.clusters.note(cluster, |entry| {
@@ -27,20 +20,6 @@ impl Knowledge {
         self.clusters.enqueue([(cluster.clone(), readers)].into());
         self.enqueue_offloaded(NAMESPACE.and(STATUS));
         self.shadows.enqueue_all(SHADOW);
-    }
-
-    /// Hosts that may have a twin of a Namespace for which nobody decided, though our map for them does not say so: it was made anew after
-    /// the NamespaceOffloading had vanished. The label says that the Namespace is offloaded. Of such a host nothing is vouched for.
-    pub(crate) fn hosts_of_undecided(&self) -> Vec<String> {
-        let names = self.namespaces.keys().into_iter();
-        let is_undecided = |name: &String| self.namespaces.get(name).is_some_and(|it| it.is_undecided());
-        let undecided: Vec<_> = names.filter(is_undecided).collect();
-        let lacks_one = |cluster: &ClusterEntry| {
-            let wanted = cluster.wanted().map(|spec| &spec.desired_mapping);
-            undecided.iter().any(|name| !wanted.is_some_and(|wanted| wanted.contains_key(name)))
-        };
-        let clusters = self.all_clusters().into_iter();
-        clusters.filter(|(_, cluster)| lacks_one(cluster)).map(|(id, _)| id).collect()
     }
 
     /// The hosts that have a twin of the Namespace, or may have one. `is_overdue`: hosts have had
@@ -72,38 +51,34 @@ fn is_given_up(namespace: &str, cluster: &ClusterEntry) -> bool {
     matches!(cluster.outgoing(), Asked::No) && !is_wanted
 }
 
-/// Whether a cluster has a twin of the Namespace, or may have one: its key is there, it says so itself, or it has not seen
-/// that the key went. One that has left is not waited for: it has had no Lease for so long.
+/// Whether a cluster has a twin of the Namespace, or may have one: its key is there, it has not carried out the withdrawal yet, it says so
+/// itself, or the map is missing. A cluster without a Lease is waited for until that has been so for [`WITHOUT_LEASE`], and only while it is
+/// used: if it comes back later, it deletes the twin by the withdrawal.
 fn is_left(
     namespace: &str,
     known: &NamespaceEntry,
     (id, cluster): (&str, &ClusterEntry),
     missing: Option<Duration>,
 ) -> bool {
-    let is_wanted = cluster.wanted().is_some_and(|spec| spec.desired_mapping.contains_key(namespace));
+    let wanted = cluster.wanted();
+    let is_withdrawn = wanted.is_some_and(|spec| spec.withdrawn.contains_key(namespace));
     let is_said = cluster.said().is_some_and(|said| said.current_mapping.contains_key(namespace));
-    let was_asked = is_wanted || known.awaits(id).is_some() || known.has_asked(id);
-    if is_wanted || is_said && was_asked {
+    if wanted.is_some_and(|spec| spec.desired_mapping.contains_key(namespace))
+        || is_said && (is_withdrawn || known.has_asked(id) || cluster.has_lost(namespace))
+    {
         return true;
     }
-    let Some(awaited) = known.awaits(id) else { return false };
-    if missing.is_some_and(|missing| matches!(cluster.outgoing(), Asked::No) || missing >= WITHOUT_LEASE) {
-        return false;
-    }
-    let Some(map) = &cluster.own_map else { return true };
-    let now = map.metadata.generation.unwrap_or_default();
-    let seen = cluster.said().and_then(|said| said.observed_generation).unwrap_or_default();
-    seen < awaited.min(now)
+    let is_away =
+        missing.is_some_and(|missing| matches!(cluster.outgoing(), Asked::No) || missing >= WITHOUT_LEASE);
+    let had_one = known.is_withdrawn() && (known.had(id).is_some() || cluster.has_lost(namespace));
+    !is_away && (is_withdrawn || wanted.is_none() && had_one)
 }
 
 #[cfg(test)]
 mod tests {
-    use api::offload::label::SCHEDULING_ENABLED;
-    use kit::objects::Change;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::identity::Identity;
 
     /// The NamespaceOffloading of `shop` is deleted by decision.
     fn withdrawn(status: &Value) -> NamespaceEntry {
@@ -133,69 +108,36 @@ mod tests {
     }
 
     #[test]
-    fn a_host_in_whose_map_a_lost_key_may_be_missing_is_vouched_for_when_somebody_decided() {
-        let us = Identity { cluster: "west".into(), common_area: "area".into() };
-        let knowledge = Knowledge::new(us, "freeport".into(), None);
-        let namespace = |label: &str| {
-            let labels = json!({SCHEDULING_ENABLED: label});
-            let shop = json!({"metadata": {"name": "shop", "labels": labels}});
-            knowledge.change_namespaces(Change::Apply(serde_json::from_value(shop).unwrap()));
-        };
-        let map = |desired: &Value| {
-            let map = east(desired, &json!({})).own_map.unwrap();
-            knowledge.clusters.change(Change::Apply(map));
-        };
+    fn a_host_is_waited_for_until_it_has_carried_out_the_withdrawal() {
         let (none, key) = (json!({}), json!({"shop": "shop-west"}));
-        map(&none);
-        namespace("true");
-        assert_eq!(
-            knowledge.hosts_of_undecided(),
-            ["east"],
-            "its NamespaceOffloading vanished, or is not there yet"
-        );
-        map(&key);
-        assert!(knowledge.hosts_of_undecided().is_empty(), "the host knows that it is wanted");
-        map(&none);
-        let offloading = withdrawn(&none).offloading.unwrap();
-        knowledge.namespaces.note(&"shop".to_owned(), |entry| entry.offloading = Some(offloading.clone()));
-        assert!(knowledge.hosts_of_undecided().is_empty(), "what it wants is known");
-        let uid = Some("u".to_owned());
-        knowledge
-            .namespaces
-            .note(&"shop".to_owned(), |it| (it.offloading, it.withdrawn) = (None, uid.clone()));
-        assert!(knowledge.hosts_of_undecided().is_empty(), "somebody deleted it");
-        knowledge.namespaces.note(&"shop".to_owned(), |entry| entry.withdrawn = None);
-        assert_eq!(knowledge.hosts_of_undecided(), ["east"]);
-        namespace("false");
-        assert!(knowledge.hosts_of_undecided().is_empty(), "somebody took the label off");
-    }
-
-    #[test]
-    fn a_host_is_waited_for_until_it_has_seen_that_the_key_went() {
-        let (none, key) = (json!({}), json!({"shop": "shop-west"}));
-        let mut known = withdrawn(&none);
+        let known = withdrawn(&none);
         assert!(!is_left(&known, &east(&none, &none)), "it never had to know of it");
         assert!(is_left(&known, &east(&key, &none)));
-        known.awaited.insert("east".into(), 6);
-        for (seen, is_left_there) in
-            [(json!({}), true), (json!(5), true), (json!(6), false), (json!(7), false)]
-        {
-            let said = json!({"observedGeneration": seen.as_i64()});
-            assert_eq!(is_left(&known, &east(&none, &said)), is_left_there, "{seen}");
-        }
+        let mut asked = east(&none, &none);
+        set_withdrawn(&mut asked);
+        assert!(is_left(&known, &asked), "it was only just asked");
         let entry = json!({"remoteNamespace": "shop-west", "phase": "Terminating"});
-        let said = json!({"observedGeneration": 7, "currentMapping": {"shop": entry}});
-        assert!(is_left(&known, &east(&none, &said)));
-        known.awaited.insert("east".into(), 20);
-        assert!(!is_left(&known, &east(&none, &json!({"observedGeneration": 7}))), "of before a restore");
+        let mut going = east(&none, &json!({"observedGeneration": 7, "currentMapping": {"shop": entry}}));
+        set_withdrawn(&mut going);
+        assert!(is_left(&known, &going));
 
-        let vanished = ClusterEntry { own_map: None, ..east(&none, &none) };
-        assert!(is_left(&known, &vanished), "it is put back, for the host to see");
-        let left = |missing| super::is_left("shop", &known, ("east", &vanished), Some(missing));
-        assert!(left(Duration::ZERO) && !left(WITHOUT_LEASE), "it has no Lease");
+        let had = json!({"remoteNamespaceName": "shop-west", "remoteNamespacesConditions": {"east": [
+            {"type": "OffloadingRequired", "status": "True", "reason": "R", "message": "",
+                "lastTransitionTime": "2026-11-01T12:00:00Z"},
+        ]}});
+        let missing = ClusterEntry { own_map: None, ..east(&none, &none) };
+        assert!(is_left(&withdrawn(&had), &missing), "the map is written again, for the host to see");
+        assert!(!is_left(&known, &missing), "the host never had a twin");
+        let left = |entry: &ClusterEntry, since| super::is_left("shop", &known, ("east", entry), Some(since));
+        assert!(left(&asked, Duration::ZERO) && !left(&asked, WITHOUT_LEASE), "it has no Lease");
         let unused = serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {}})).unwrap();
-        let left = ClusterEntry { peer: Some(unused), ..vanished.clone() };
-        assert!(!super::is_left("shop", &known, ("east", &left), Some(Duration::ZERO)), "it has left");
+        let unused = ClusterEntry { peer: Some(unused), ..asked };
+        assert!(!left(&unused, Duration::ZERO), "it has left");
+    }
+
+    fn set_withdrawn(east: &mut ClusterEntry) {
+        let map = east.own_map.as_mut().unwrap();
+        map.spec.0.as_mut().unwrap().as_mut().unwrap().withdrawn = [("shop".to_owned(), 6)].into();
     }
 
     #[test]
@@ -227,6 +169,5 @@ mod tests {
             "east": [condition("OffloadingRequired", "True"), condition("Ready", "True")],
         }});
         assert!(is_left(&withdrawn(&asked), &east(&json!({}), &said)), "as the status says");
-        assert!(is_left(&withdrawn(&asked), &east(&json!({}), &json!({}))), "after a restart");
     }
 }

@@ -16,8 +16,8 @@ use crate::offload::{index::ClusterEntry, view::PeerMap};
 /// What entries are to say; nothing of one that goes.
 pub(super) type Said = BTreeMap<String, Option<MappedNamespace>>;
 
-/// What there is to write: the entries that say something else, if any. Where each twin whose key went is in an entry, that is said too: a
-/// home whose key went waits for it.
+/// What there is to write: the entries that say something else, if any; and, if each twin that is not desired is in an entry (`is_done`), the
+/// generation that was acted on, for which a home that has withdrawn a twin waits.
 pub(super) fn status(entry: &ClusterEntry, map: &PeerMap, mut said: Said, is_done: bool) -> Option<Value> {
     let have = current(entry);
     said.retain(|namespace, want| have.get(namespace) != want.as_ref());

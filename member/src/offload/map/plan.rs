@@ -12,6 +12,7 @@ use api::{
     offload::{
         consent::{Refusal, allows_name, has_place},
         label,
+        map::NamespaceMapSpec,
         peer::Incoming,
         twin::check_twin,
     },
@@ -42,7 +43,7 @@ pub(super) struct Refused {
     pub(super) message: String,
 }
 
-/// What becomes of one entry, or of a twin that no entry wants.
+/// What becomes of one entry, or of a twin that no entry desires.
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
     Create(Namespace),
@@ -59,21 +60,33 @@ pub(super) enum Step {
     Wait {
         twin: String,
     },
+    /// It is there, and its home neither desires nor withdraws it.
+    Keep {
+        twin: String,
+    },
     Delete(Namespace),
 }
 
-/// The steps towards `desired`, by the names of the Namespaces at home. A twin goes when its key does, and not because the key names another
-/// one: a name never changes, so no decision of a home's user is behind that.
-pub(super) fn plan(desired: &BTreeMap<String, String>, around: &Around<'_>) -> Vec<(String, Step)> {
-    let (mut steps, mut has) = (Vec::new(), BTreeMap::new());
+/// The steps towards what the map of a home says, by the names of the Namespaces at home. A twin is deleted if its home withdraws it, and not
+/// because the map does not have its key, or the key names another one: no decision of a home's user is behind that.
+pub(super) fn plan(spec: &NamespaceMapSpec, around: &Around<'_>) -> Vec<(String, Step)> {
+    let desired = &spec.desired_mapping;
+    let (mut steps, mut has, mut kept) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
     for twin in around.twins {
         let Some((_, original)) = twin.twin_of(around.record) else { continue };
         // One that is going will be none.
         if !twin.is_going() {
             has.insert(original, twin.name_any());
         }
-        if !desired.contains_key(original) {
+        if desired.contains_key(original) {
+            continue;
+        }
+        if spec.withdraws(original) {
             steps.push((original.to_owned(), Step::Delete(twin.clone())));
+        } else if kept.insert(original) {
+            let name = twin.name_any();
+            let step = if twin.is_going() { Step::Wait { twin: name } } else { Step::Keep { twin: name } };
+            steps.push((original.to_owned(), step));
         }
     }
     let mut made = BTreeSet::new();

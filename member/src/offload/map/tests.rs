@@ -10,7 +10,7 @@ fn look(known: &Known, home: &str) -> BTreeMap<String, Vec<String>> {
     let entry = known.clusters.get(&home.to_owned()).unwrap_or_default();
     let Some(spec) = entry.asked_here() else { return [(home.to_owned(), vec![])].into() };
     let twins = twins(known, home, &record);
-    let steps = desired(known, (home, &record), &entry, &spec.desired_mapping, &twins);
+    let steps = desired(known, (home, &record), &entry, spec, &twins);
     let words = steps.into_iter().map(|(namespace, step)| {
         let step = match step {
             Step::Create(twin) => format!("create {:?}", twin.metadata),
@@ -22,6 +22,7 @@ fn look(known: &Known, home: &str) -> BTreeMap<String, Vec<String>> {
             }
             Step::Refuse { twin, why } => format!("refuse {twin}: {why:?}"),
             Step::Wait { twin } => format!("wait for {twin}"),
+            Step::Keep { twin } => format!("keep {twin}"),
             Step::Delete(twin) => format!("delete {}, is going: {}", twin.name_any(), twin.is_going()),
         };
         format!("{namespace}: {step}")

@@ -5,7 +5,7 @@ mod property;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use api::offload::map::ENTRIES_MAX;
+use api::offload::map::{ENTRIES_MAX, NamespaceMapSpec};
 
 use crate::offload::{
     index::{Asked, ClusterEntry, NamespaceEntry},
@@ -20,10 +20,21 @@ pub(super) struct Asking {
     pub(super) name: Option<String>,
 }
 
-/// Keys to be written, with the name of the twin, and keys to be taken out.
+/// What becomes of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It is desired, with this name for the twin.
+    Desire(String),
+    /// It is withdrawn: the host is to delete the twins.
+    Withdraw,
+    /// It is removed: the host has deleted the twins.
+    Remove,
+}
+
+/// Keys that change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
-    pub(super) keys: BTreeMap<String, Option<String>>,
+    pub(super) keys: BTreeMap<String, Change>,
     /// How many there is no room for.
     pub(super) left_out: usize,
 }
@@ -32,9 +43,18 @@ impl Changes {
     pub(super) fn is_anything(&self) -> bool {
         !self.keys.is_empty() || self.left_out > 0
     }
+
+    /// Whether all that changes is that twins are withdrawn which only the host of this map names.
+    pub(super) fn are_claims(&self, cluster: &ClusterEntry) -> bool {
+        let is_claim = |(namespace, change): (&String, &Change)| {
+            let is_desired = |spec: &NamespaceMapSpec| spec.desired_mapping.contains_key(namespace);
+            *change == Change::Withdraw && cluster.wanted().is_some_and(|spec| !is_desired(spec))
+        };
+        !self.keys.is_empty() && self.keys.iter().all(is_claim)
+    }
 }
 
-/// What becomes of the key of a Namespace.
+/// What a Namespace asks of a cluster.
 enum Becomes<'a> {
     Says(&'a str),
     Goes,
@@ -55,100 +75,123 @@ impl Asking {
         }
     }
 
-    /// Whether a twin is to be there.
-    pub(super) fn is_wanted(&self, cluster: &ClusterEntry) -> bool {
-        matches!(self.becomes(cluster), Becomes::Says(_))
-    }
-
-    /// Whether the cluster has to see that nothing is wanted any more.
-    pub(super) fn is_awaited(&self, id: &str) -> bool {
-        self.entry.awaits(id).is_some()
-    }
-
-    /// Whether a twin that it had there goes, since the cluster is not selected or not used any more.
-    fn leaves_a_twin(&self, id: &str, cluster: &ClusterEntry) -> bool {
-        self.entry.had(id).is_some() && matches!(self.becomes(cluster), Becomes::Goes)
-    }
-
-    /// What its key has to say, or that it has to go, where a map says otherwise.
-    pub(super) fn change(
-        &self,
-        desired: &BTreeMap<String, String>,
-        cluster: &ClusterEntry,
-    ) -> Option<Option<&str>> {
-        let have = desired.get(&self.namespace).map(String::as_str);
+    /// Whether the map has to be there for this Namespace: for a twin that it asks for, or for one that the host has to delete.
+    pub(super) fn needs_map(&self, id: &str, cluster: &ClusterEntry) -> bool {
         match self.becomes(cluster) {
-            Becomes::Says(name) if have != Some(name) => Some(Some(name)),
-            Becomes::Goes if have.is_some() => Some(None),
+            Becomes::Says(_) => true,
+            Becomes::Goes => self.may_have_twin(id, cluster),
+            Becomes::Stays => false,
+        }
+    }
+
+    /// Whether the host may have a twin of which our map says nothing: the host says so itself, or the map is missing.
+    fn may_have_twin(&self, id: &str, cluster: &ClusterEntry) -> bool {
+        let had_one = || self.entry.had(id).is_some() || cluster.has_lost(&self.namespace);
+        is_said(&self.namespace, cluster) || cluster.wanted().is_none() && had_one()
+    }
+
+    /// What its key has to say, where the map says otherwise.
+    pub(super) fn change(&self, id: &str, cluster: &ClusterEntry) -> Option<Change> {
+        let wanted = cluster.wanted();
+        let have = wanted.and_then(|spec| spec.desired_mapping.get(&self.namespace)).map(String::as_str);
+        let is_withdrawn = wanted.is_some_and(|spec| spec.withdrawn.contains_key(&self.namespace));
+        match self.becomes(cluster) {
+            Becomes::Says(name) if have != Some(name) || is_withdrawn => {
+                Some(Change::Desire(name.to_owned()))
+            }
+            Becomes::Goes if have.is_some() => Some(Change::Withdraw),
+            Becomes::Goes if !is_withdrawn && self.may_have_twin(id, cluster) => Some(Change::Withdraw),
+            // A host of the last version deletes what a new map lacks.
+            Becomes::Stays if wanted.is_none() && self.entry.asks().is_some() => {
+                self.entry.had(id).map(|twin| Change::Desire(twin.to_owned()))
+            }
             Becomes::Says(_) | Becomes::Goes | Becomes::Stays => None,
         }
     }
 }
 
-/// What changes in a map that is there. In one for a cluster that is not to be used any more nothing stays: also not what nobody asks for
-/// any more, which merely vanished. `is_lost`: that it was to be used may have been lost with all that asked for something there.
-pub(super) fn changes(
-    desired: &BTreeMap<String, String>,
-    asking: &[Asking],
-    cluster: &ClusterEntry,
-    is_lost: bool,
-) -> Changes {
-    let mut changes = Changes::default();
-    if matches!(cluster.outgoing(), Asked::No) && !is_lost {
-        changes.keys = desired.keys().map(|namespace| (namespace.clone(), None)).collect();
-        return changes;
-    }
-    for asking in asking {
-        if let Some(change) = asking.change(desired, cluster) {
-            changes.keys.insert(asking.namespace.clone(), change.map(str::to_owned));
-        }
-    }
-    let goes = changes.keys.values().filter(|change| change.is_none()).count();
-    let comes =
-        |namespace: &String, change: &Option<String>| change.is_some() && !desired.contains_key(namespace);
-    let mut room = ENTRIES_MAX.saturating_sub(desired.len() - goes);
-    let before = changes.keys.len();
-    changes.keys.retain(|namespace, change| {
-        let has_room = !comes(namespace, change) || room > 0;
-        room -= usize::from(has_room && comes(namespace, change));
-        has_room
-    });
-    changes.left_out = before - changes.keys.len();
-    changes
+/// Whether the host says something of twins of the Namespace.
+fn is_said(namespace: &str, cluster: &ClusterEntry) -> bool {
+    cluster.said().is_some_and(|said| said.current_mapping.contains_key(namespace))
 }
 
-/// All keys of a map of which nothing is left, if there has to be one: for a twin that is wanted, or for the host to see that none is. Those
-/// that had a twin before come first, with those of Namespaces whose NamespaceOffloading `vanished`: the host would take back what a new map
-/// lacks.
-pub(super) fn whole(
+/// What changes in the map for cluster `id`. A map that is missing is made anew only where a Namespace needs it. If the cluster is not to be
+/// used any more, all keys are withdrawn, also those of Namespaces that ask for nothing; unless `is_lost`: then a restore from a backup may
+/// have lost that the cluster is to be used.
+pub(super) fn changes(asking: &[Asking], id: &str, cluster: &ClusterEntry, is_lost: bool) -> Changes {
+    if cluster.wanted().is_none() && !asking.iter().any(|asking| asking.needs_map(id, cluster)) {
+        return Changes::default();
+    }
+    let mut keys: BTreeMap<_, _> = asking
+        .iter()
+        .filter_map(|asking| Some((asking.namespace.clone(), asking.change(id, cluster)?)))
+        .collect();
+    if matches!(cluster.outgoing(), Asked::No) && !is_lost {
+        let left = left(cluster).map(|namespace| (namespace.clone(), Change::Withdraw));
+        keys.extend(left);
+        keys.values_mut().for_each(|change| *change = Change::Withdraw);
+    }
+    for namespace in ended(cluster) {
+        keys.entry(namespace.clone()).or_insert(Change::Remove);
+    }
+    within(ENTRIES_MAX, keys, asking, id, cluster)
+}
+
+/// Namespaces that the map desires, and those of which the host has twins that nobody withdrew.
+fn left(cluster: &ClusterEntry) -> impl Iterator<Item = &String> {
+    let is_withdrawn = |name: &String| cluster.wanted().is_some_and(|spec| spec.withdraws(name));
+    let desired = cluster.wanted().into_iter().flat_map(|spec| spec.desired_mapping.keys());
+    let said = cluster.said().into_iter().flat_map(|said| said.current_mapping.keys());
+    desired.chain(said.filter(move |name| !is_withdrawn(name)))
+}
+
+/// Namespaces whose withdrawal the host has carried out.
+fn ended(cluster: &ClusterEntry) -> impl Iterator<Item = &String> {
+    let withdrawn = cluster.wanted().into_iter().flat_map(|spec| &spec.withdrawn);
+    let now = cluster.own_map.as_ref().and_then(|map| map.metadata.generation).unwrap_or(i64::MAX);
+    let has_ended = move |namespace: &str, withdrawn: i64| {
+        cluster.said().is_some_and(|said| said.has_ended(namespace, withdrawn, now))
+    };
+    withdrawn.filter(move |(name, withdrawn)| has_ended(name, **withdrawn)).map(|(name, _)| name)
+}
+
+/// Leaves out new keys for which the map has no room until others are removed. Withdrawals come first, then Namespaces that had a twin there.
+fn within(
+    most: usize,
+    mut keys: BTreeMap<String, Change>,
     asking: &[Asking],
-    vanished: BTreeMap<String, String>,
     id: &str,
     cluster: &ClusterEntry,
-) -> Option<Changes> {
-    let needs_one = |asking: &Asking| {
-        asking.is_wanted(cluster) || asking.is_awaited(id) || asking.leaves_a_twin(id, cluster)
+) -> Changes {
+    let is_there = |name: &String| {
+        cluster
+            .wanted()
+            .is_some_and(|spec| spec.desired_mapping.contains_key(name) || spec.withdrawn.contains_key(name))
     };
-    if !asking.iter().any(needs_one) {
-        return None;
-    }
-    let of = |asking: &Asking| {
-        asking.entry.asks()?;
-        let had = asking.entry.had(id).or(cluster.wanted_before.get(&asking.namespace).map(String::as_str));
-        let had = had.map(str::to_owned);
-        let name = match asking.becomes(cluster) {
-            Becomes::Says(name) => Some(name.to_owned()),
-            Becomes::Goes => None,
-            Becomes::Stays => had.clone(),
+    let there = cluster.wanted().map_or(0, NamespaceMapSpec::count);
+    let removed = keys.values().filter(|change| **change == Change::Remove).count();
+    let room = most.saturating_sub(there.saturating_sub(removed));
+    let new = keys.keys().filter(|name| !is_there(name)).count();
+    let left_out = new.saturating_sub(room);
+    if left_out > 0 {
+        let had: BTreeMap<_, _> =
+            asking.iter().map(|asking| (&asking.namespace, asking.entry.had(id).is_some())).collect();
+        let rank = |name: &String, change: &Change| match change {
+            Change::Withdraw => 0,
+            Change::Desire(_) | Change::Remove if had.get(name) == Some(&true) => 1,
+            Change::Desire(_) | Change::Remove => 2,
         };
-        name.map(|name| (had.is_none(), asking.namespace.clone(), name))
-    };
-    let vanished = vanished.into_iter().map(|(namespace, name)| (false, namespace, name));
-    let mut all: Vec<_> = asking.iter().filter_map(of).chain(vanished).collect();
-    all.sort();
-    let left_out = all.len().saturating_sub(ENTRIES_MAX);
-    let keys = all.into_iter().take(ENTRIES_MAX);
-    Some(Changes { keys: keys.map(|(_, namespace, name)| (namespace, Some(name))).collect(), left_out })
+        let mut new: Vec<_> = keys
+            .iter()
+            .filter(|(name, _)| !is_there(name))
+            .map(|(name, change)| (rank(name, change), name.clone()))
+            .collect();
+        new.sort();
+        for (_, name) in new.into_iter().skip(room) {
+            keys.remove(&name);
+        }
+    }
+    Changes { keys, left_out }
 }
 
 #[cfg(test)]

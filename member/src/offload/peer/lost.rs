@@ -1,18 +1,26 @@
-//! Namespaces of ours that have a twin in another cluster, and no NamespaceOffloading that says so.
+//! Namespaces of ours that have a twin in another cluster, and no NamespaceOffloading.
 
 use std::collections::BTreeMap;
 
+use api::offload::map::NamespaceMapSpec;
+
 use crate::offload::{index::ClusterEntry, knowledge::Knowledge};
 
-/// By name, the names of the twins: keys of our map of which no NamespaceOffloading is left, though nobody is known to have deleted it. Of a
-/// map that is missing it is what it said last.
-pub(super) fn lost(knowledge: &Knowledge, cluster: &ClusterEntry) -> BTreeMap<String, String> {
-    let wanted = cluster.wanted().map_or(&cluster.wanted_before, |spec| &spec.desired_mapping);
-    let is_lost = |(namespace, _): &(&String, &String)| {
+/// By name, the names of the twins: keys of our map, and what the host says, of which no NamespaceOffloading is left, though nobody is known
+/// to have deleted it. Of what a host alone says, only Namespaces count that are here.
+pub(super) fn lost(
+    knowledge: &Knowledge,
+    cluster: &ClusterEntry,
+    spec: &NamespaceMapSpec,
+) -> BTreeMap<String, String> {
+    let said = cluster.said().into_iter().flat_map(|said| said.current_mapping.keys());
+    let said = said.filter(|name| knowledge.namespace(name).is_some());
+    let is_lost = |namespace: &&String| {
         let known = knowledge.namespaces.get(*namespace).unwrap_or_default();
-        known.offloading.is_none() && known.withdrawn.is_none()
+        known.offloading.is_none() && known.withdrawn.is_none() && !spec.withdraws(namespace)
     };
-    wanted.iter().filter(is_lost).map(|(namespace, twin)| (namespace.clone(), twin.clone())).collect()
+    let lost = spec.desired_mapping.keys().chain(said).filter(is_lost);
+    lost.filter_map(|namespace| Some((namespace.clone(), cluster.twin_of(namespace)?.to_owned()))).collect()
 }
 
 #[cfg(test)]
@@ -24,31 +32,34 @@ mod tests {
     use crate::identity::Identity;
 
     #[test]
-    fn keys_without_a_namespace_offloading_are_lost_until_somebody_decides() {
+    fn twins_without_a_namespace_offloading_are_lost_until_somebody_decides() {
         let us = Identity { cluster: "west".into(), common_area: "area".into() };
         let knowledge = Knowledge::new(us, "freeport".into(), None);
         let offloading = |namespace: &str| {
             let it = json!({"metadata": {"name": "offloading", "namespace": namespace}, "spec": {}});
             knowledge.change_offloadings(Change::Apply(serde_json::from_value(it).unwrap()));
         };
-        let map = |desired: Value| {
-            let spec = json!({"origin": "west", "destination": "east", "desiredMapping": desired});
-            serde_json::from_value(json!({"metadata": {"name": "1.west.east"}, "spec": spec})).unwrap()
+        let east = |desired: Value, withdrawn: Value| {
+            let spec = json!({"origin": "west", "destination": "east", "desiredMapping": desired, "withdrawn": withdrawn});
+            let said = json!({"web": {"remoteNamespace": "web", "phase": "Accepted"}});
+            let map = json!({"metadata": {"name": "1.west.east"}, "spec": spec, "status": {"currentMapping": said}});
+            ClusterEntry { own_map: serde_json::from_value(map).unwrap(), ..ClusterEntry::default() }
         };
-        let mut east = ClusterEntry {
-            own_map: map(json!({"shop": "shop-west", "web": "web"})),
-            ..ClusterEntry::default()
-        };
+        let none = || json!({});
+        let lost = |cluster: ClusterEntry| lost(&knowledge, &cluster, cluster.wanted().unwrap());
         offloading("shop");
         let web = || BTreeMap::from([("web".to_owned(), "web".to_owned())]);
-        assert_eq!(lost(&knowledge, &east), web());
-        (east.own_map, east.wanted_before) = (None, web());
-        assert_eq!(lost(&knowledge, &east), web(), "its map vanished, too");
+        assert_eq!(lost(east(json!({"shop": "shop-west", "web": "web"}), none())), web());
+        assert!(lost(east(none(), none())).is_empty(), "the host says it, of a Namespace that is not here");
+        let here = json!({"metadata": {"name": "web"}});
+        knowledge.change_namespaces(Change::Apply(serde_json::from_value(here).unwrap()));
+        assert_eq!(lost(east(none(), none())), web(), "the map was made anew without it");
+        assert!(lost(east(none(), json!({"web": 1}))).is_empty(), "it is withdrawn");
         offloading("web");
-        assert!(lost(&knowledge, &east).is_empty());
+        assert!(lost(east(none(), none())).is_empty());
         knowledge
             .namespaces
             .note(&"web".to_owned(), |it| (it.offloading, it.withdrawn) = (None, Some("u".to_owned())));
-        assert!(lost(&knowledge, &east).is_empty(), "somebody deleted it");
+        assert!(lost(east(none(), none())).is_empty(), "somebody deleted it");
     }
 }

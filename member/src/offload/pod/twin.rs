@@ -32,6 +32,7 @@ pub(crate) fn twin<'a>(
             "it is not known whether Namespace {namespace} has a twin in cluster {host}"
         ));
     };
+    let is_withdrawn = wanted.withdraws(namespace);
     let (wanted, said) = (wanted.desired_mapping.get(namespace), said.current_mapping.get(namespace));
     match (wanted, said) {
         (Some(name), Some(said)) if said.phase == ACCEPTED && said.remote_namespace == *name => {
@@ -41,7 +42,12 @@ pub(crate) fn twin<'a>(
             Twin::NotThere(format!("the twin {name} in cluster {host}: {}", in_words(said)))
         }
         (Some(name), None) => Twin::NotThere(format!("cluster {host} has not made the twin {name} yet")),
-        (None, Some(_)) => Twin::NotThere(format!("the twin in cluster {host} is being taken back")),
+        (None, Some(_)) if is_withdrawn => {
+            Twin::NotThere(format!("the twin in cluster {host} is being deleted"))
+        }
+        (None, Some(_)) => {
+            Twin::NotThere(format!("the NamespaceMap for cluster {host} does not name Namespace {namespace}"))
+        }
         (None, None) if is_asked_for(cluster, offloading) => {
             Twin::NotThere(format!("cluster {host} has not been asked for a twin of {namespace} yet"))
         }

@@ -14,7 +14,7 @@ use crate::{
         map::Maps,
         namespace::Namespaces,
         node::Nodes,
-        own_map::OwnMaps,
+        own_map::{CLAIMS, OwnMaps},
         pace::Pace,
         peer::Consenting,
         shadow::{ANSWERS, Reserved, ShadowPods},
@@ -90,6 +90,7 @@ impl OffloadingRun {
             knowledge: self.knowledge.clone(),
             lost: self.access.home.lost(),
             writer: self.leader_writer.clone(),
+            pace: Pace::new(CLAIMS),
         };
         let reconcile = |host| maps.clone().reconcile(host);
         let queue = self.knowledge.clusters.queue(4);

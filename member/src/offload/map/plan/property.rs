@@ -24,9 +24,15 @@ fn consent() -> impl Strategy<Value = Option<Incoming>> {
     proptest::option::of(incoming)
 }
 
-fn desired() -> impl Strategy<Value = BTreeMap<String, String>> {
+fn spec() -> impl Strategy<Value = NamespaceMapSpec> {
     let name = |names: &'static [&'static str]| select(names).prop_map(str::to_owned);
-    collection::btree_map(name(&ORIGINALS), name(&TWINS), 0..5)
+    let desired = collection::btree_map(name(&ORIGINALS), name(&TWINS), 0..5);
+    let withdrawn = collection::btree_map(name(&ORIGINALS), 0..9_i64, 0..5);
+    (desired, withdrawn).prop_map(|(desired_mapping, withdrawn)| NamespaceMapSpec {
+        desired_mapping,
+        withdrawn,
+        ..NamespaceMapSpec::default()
+    })
 }
 
 /// Namespaces that are there: twins of that home, of another map, and others, some of them without the labels that we gave them.
@@ -61,7 +67,7 @@ fn there() -> impl Strategy<Value = BTreeMap<String, Namespace>> {
 /// Takes the steps of one round; whether any of them writes.
 fn round(
     there: &mut BTreeMap<String, Namespace>,
-    desired: &BTreeMap<String, String>,
+    spec: &NamespaceMapSpec,
     incoming: Option<&Incoming>,
 ) -> bool {
     let ours = |namespace: &&Namespace| namespace.twin_of(RECORD).is_some();
@@ -77,7 +83,7 @@ fn round(
             namespace: &namespace,
             system: &system,
         };
-        plan(desired, &around)
+        plan(spec, &around)
     };
     let mut writes = false;
     for (_, step) in steps {
@@ -95,7 +101,7 @@ fn round(
                 assert!(twin.twin_of(RECORD).is_some(), "somebody else's: {twin:?}");
                 there.remove(&twin.name_any());
             }
-            Step::Refuse { .. } | Step::Wait { .. } => {}
+            Step::Refuse { .. } | Step::Wait { .. } | Step::Keep { .. } => {}
         }
     }
     writes
@@ -104,11 +110,11 @@ fn round(
 proptest! {
     #[test]
     fn a_host_comes_to_an_end_and_touches_nobody_elses(
-        desired in desired(), before in there(), incoming in consent(),
+        spec in spec(), before in there(), incoming in consent(),
     ) {
         let mut there = before.clone();
         let mut rounds = 0;
-        while round(&mut there, &desired, incoming.as_ref()) {
+        while round(&mut there, &spec, incoming.as_ref()) {
             rounds += 1;
             prop_assert!(rounds <= ROUNDS, "{there:?}");
         }
@@ -120,11 +126,11 @@ proptest! {
         for twin in there.values().filter(|namespace| is_ours(namespace)) {
             let (home, original) = twin.twin_of(RECORD).unwrap();
             prop_assert_eq!(home, "west");
-            prop_assert!(desired.contains_key(original), "a twin that nobody wants");
+            prop_assert!(!spec.withdraws(original), "a twin that is withdrawn");
         }
         for (name, twin) in &before {
-            let is_asked = twin.twin_of(RECORD).is_some_and(|(_, original)| desired.contains_key(original));
-            prop_assert!(!is_asked || there.contains_key(name), "a twin went whose key is there");
+            let is_withdrawn = twin.twin_of(RECORD).is_some_and(|(_, original)| spec.withdraws(original));
+            prop_assert!(is_withdrawn || there.contains_key(name), "a twin went that is not withdrawn");
         }
         let had = before.values().filter(|namespace| is_ours(namespace)).count();
         let has = there.values().filter(|namespace| is_ours(namespace)).count();

@@ -21,8 +21,9 @@ fn around<'a>(
     Around { home: "west", record: RECORD, incoming, twins, namespace, system: &|_| BTreeSet::new() }
 }
 
-fn desired(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+fn desired(pairs: &[(&str, &str)]) -> NamespaceMapSpec {
+    let desired_mapping = pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+    NamespaceMapSpec { desired_mapping, ..NamespaceMapSpec::default() }
 }
 
 fn reason(step: &Step) -> &'static str {
@@ -32,6 +33,7 @@ fn reason(step: &Step) -> &'static str {
         Step::Mend { .. } => "mend",
         Step::Refuse { why, .. } => why.reason,
         Step::Wait { .. } => "wait",
+        Step::Keep { .. } => "keep",
         Step::Delete(_) => "delete",
     }
 }
@@ -108,23 +110,36 @@ fn an_entry_is_held_against_its_twin() {
 fn a_map_that_is_full_gets_as_many_twins_as_the_consent_says() {
     let names: Vec<_> = (0..ENTRIES_MAX).map(|n| (format!("ns-{n:04}"), format!("ns-{n:04}-west"))).collect();
     let consent = Incoming::default();
-    let steps = plan(&names.into_iter().collect(), &around(Some(&consent), &[], &|_| None));
+    let spec =
+        NamespaceMapSpec { desired_mapping: names.into_iter().collect(), ..NamespaceMapSpec::default() };
+    let steps = plan(&spec, &around(Some(&consent), &[], &|_| None));
     let of = |what: &str| steps.iter().filter(|(_, step)| reason(step) == what).count();
     let (made, refused) = (of("create"), of("TooManyNamespaces"));
     assert_eq!((made, made + refused), (100, ENTRIES_MAX));
 }
 
 #[test]
-fn a_twin_goes_when_its_key_does_and_the_limit_counts_all() {
-    let twins = [twin("shop-west", "shop"), twin("other", "c"), twin("web-west", "web")];
+fn a_twin_goes_when_it_is_withdrawn_and_the_limit_counts_all() {
+    let mut going = twin("going", "left");
+    going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-01T12:00:00Z")).unwrap();
+    let twins = [
+        twin("shop-west", "shop"),
+        twin("other", "c"),
+        twin("web-west", "web"),
+        twin("db-west", "db"),
+        twin("second", "db"),
+        going,
+    ];
     let namespace = |name: &str| twins.iter().find(|n| n.name_any() == name).cloned();
-    let consent = Incoming { max_namespaces: 4, ..Incoming::default() };
+    let consent = Incoming { max_namespaces: 7, ..Incoming::default() };
     let around = around(Some(&consent), &twins, &namespace);
-    let wanted = desired(&[("a", "a-west"), ("b", "b-west"), ("c", "other"), ("web", "web-west")]);
+    let mut wanted = desired(&[("a", "a-west"), ("b", "b-west"), ("c", "other"), ("web", "web-west")]);
+    wanted.withdrawn = ["shop", "web", "never"].map(|name| (name.to_owned(), 1)).into();
     let steps = plan(&wanted, &around);
     let seen: Vec<_> = steps.iter().map(|(name, step)| (name.as_str(), reason(step))).collect();
-    let want =
-        [("shop", "delete"), ("a", "create"), ("b", "TooManyNamespaces"), ("c", "mend"), ("web", "mend")];
+    let undesired = [("shop", "delete"), ("db", "keep"), ("left", "wait")];
+    let want = [("a", "create"), ("b", "TooManyNamespaces"), ("c", "mend"), ("web", "mend")];
+    let want: Vec<_> = undesired.into_iter().chain(want).collect();
     assert_eq!(seen, want);
 }
 

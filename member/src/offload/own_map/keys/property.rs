@@ -34,6 +34,14 @@ fn one(name: usize, kind: usize) -> Asking {
     }
 }
 
+/// `east` with a map that desires these twins.
+fn with_map(desired: &BTreeMap<String, String>, withdrawn: &BTreeMap<String, i64>) -> ClusterEntry {
+    let spec =
+        json!({"origin": "west", "destination": "east", "desiredMapping": desired, "withdrawn": withdrawn});
+    let map = json!({"metadata": {"name": "1.west.east", "generation": 7}, "spec": spec});
+    ClusterEntry { own_map: serde_json::from_value(map).unwrap(), ..east() }
+}
+
 proptest! {
     #[test]
     fn one_pass_says_it_all_in_any_order(
@@ -44,26 +52,35 @@ proptest! {
             .into_iter()
             .map(|(n, as_it_should)| (format!("ns-{n}"), if as_it_should { format!("ns-{n}-west") } else { "old".into() }))
             .collect();
+        let before = with_map(&have, &BTreeMap::new());
         let all = || kinds.iter().enumerate().map(|(n, kind)| one(n, *kind));
         let forward: Vec<_> = all().collect();
         let backward: Vec<_> = all().rev().collect();
-        let first = changes(&have, &forward, &east(), false);
-        prop_assert_eq!(&first, &changes(&have, &backward, &east(), false));
-        let mut now = have.clone();
+        let first = changes(&forward, "east", &before, false);
+        prop_assert_eq!(&first, &changes(&backward, "east", &before, false));
+        let (mut now, mut withdrawn) = (have.clone(), BTreeMap::new());
         for (namespace, change) in &first.keys {
             match change {
-                Some(twin) => drop(now.insert(namespace.clone(), twin.clone())),
-                None => drop(now.remove(namespace)),
+                Change::Desire(twin) => drop(now.insert(namespace.clone(), twin.clone())),
+                Change::Withdraw => {
+                    now.remove(namespace);
+                    withdrawn.insert(namespace.clone(), 7);
+                }
+                Change::Remove => prop_assert!(false, "the host has said nothing"),
             }
         }
-        prop_assert_eq!(changes(&now, &forward, &east(), false), Changes::default(), "a second pass");
+        let after = with_map(&now, &withdrawn);
+        prop_assert_eq!(changes(&forward, "east", &after, false), Changes::default(), "a second pass");
         for (n, kind) in kinds.iter().enumerate() {
             let name = format!("ns-{n}");
             let twin = now.get(&name);
             match kind {
                 0 | 1 => prop_assert_eq!(twin, Some(&format!("{name}-west"))),
                 2 | 3 => prop_assert_eq!(twin, have.get(&name), "nothing was decided"),
-                _ => prop_assert_eq!(twin, None),
+                _ => {
+                    prop_assert_eq!(twin, None);
+                    prop_assert_eq!(withdrawn.contains_key(&name), have.contains_key(&name), "no end is unwritten");
+                }
             }
         }
         let others = have.keys().filter(|name| forward.iter().all(|asking| asking.namespace != **name));

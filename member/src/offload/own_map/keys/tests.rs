@@ -37,111 +37,171 @@ fn desired(names: &[&str]) -> BTreeMap<String, String> {
     names.iter().map(|name| ((*name).to_owned(), format!("{name}-west"))).collect()
 }
 
-fn keys<const N: usize>(keys: [(&str, Option<&str>); N]) -> BTreeMap<String, Option<String>> {
-    keys.into_iter().map(|(name, twin)| (name.to_owned(), twin.map(str::to_owned))).collect()
+/// The same with a map of these keys, and with what its host says.
+fn with_map(cluster: ClusterEntry, names: &[&str], withdrawn: Value, said: Value) -> ClusterEntry {
+    let spec = json!({
+        "origin": "west", "destination": "east", "desiredMapping": desired(names), "withdrawn": withdrawn,
+    });
+    let map = json!({"metadata": {"name": "1.west.east", "generation": 7}, "spec": spec, "status": said});
+    ClusterEntry { own_map: serde_json::from_value(map).unwrap(), ..cluster }
+}
+
+fn wants(names: &[&str]) -> ClusterEntry {
+    with_map(east(), names, json!({}), json!({}))
+}
+
+fn seen(asking: &[Asking], cluster: &ClusterEntry) -> BTreeMap<String, Change> {
+    let changes = changes(asking, "east", cluster, false);
+    assert_eq!(changes.left_out, 0);
+    changes.keys
+}
+
+fn desire(name: &str) -> (String, Change) {
+    (name.to_owned(), Change::Desire(format!("{name}-west")))
+}
+
+fn withdraw(name: &str) -> (String, Change) {
+    (name.to_owned(), Change::Withdraw)
+}
+
+/// One whose NamespaceOffloading is being deleted by decision.
+fn withdrawn(namespace: &str, status: &Value) -> Asking {
+    let going = json!({"finalizers": [label::FINALIZER], "deletionTimestamp": GOES});
+    let mut withdrawn = asking(namespace, &going, status);
+    Arc::get_mut(&mut withdrawn.entry).unwrap().withdrawn = Some("u".into());
+    withdrawn
 }
 
 #[test]
 fn all_that_waits_goes_at_once_and_what_is_so_is_not_written() {
     let going = json!({"finalizers": [label::FINALIZER], "deletionTimestamp": GOES});
-    let mut withdrawn = asking("gone", &going, &json!({}));
-    Arc::get_mut(&mut withdrawn.entry).unwrap().withdrawn = Some("u".into());
     let all = [
         held("shop"),
         held("web"),
         held("there"),
         asking("new", &json!({}), &json!({})),
-        withdrawn,
+        withdrawn("gone", &json!({})),
         asking("doubted", &going, &json!({})),
     ];
-    let have = desired(&["there", "gone", "doubted", "nobodys"]);
-    let seen = changes(&have, &all, &east(), false);
-    let want = keys([("shop", Some("shop-west")), ("web", Some("web-west")), ("gone", None)]);
-    assert_eq!((seen.keys, seen.left_out), (want, 0));
-    let now = desired(&["there", "shop", "web", "doubted", "nobodys"]);
-    assert_eq!(changes(&now, &all, &east(), false), Changes::default(), "a second pass");
-    let nodeless = ClusterEntry { node: None, ..self::east() };
-    assert_eq!(changes(&have, &all, &nodeless, false).keys, keys([("gone", None)]), "a Node that vanished");
+    let have = ["there", "gone", "doubted", "nobodys"];
+    let want = [desire("shop"), desire("web"), withdraw("gone")];
+    assert_eq!(seen(&all, &wants(&have)), want.into());
+    let now =
+        with_map(east(), &["there", "shop", "web", "doubted", "nobodys"], json!({"gone": 7}), json!({}));
+    assert_eq!(seen(&all, &now), BTreeMap::new(), "a second pass");
+    let nodeless = ClusterEntry { node: None, ..wants(&have) };
+    assert_eq!(seen(&all, &nodeless), [withdraw("gone")].into(), "a Node that is missing");
 }
 
 #[test]
-fn of_a_cluster_that_is_not_used_any_more_all_keys_go() {
+fn a_withdrawal_is_removed_when_the_host_has_carried_it_out() {
+    let gone = [withdrawn("gone", &json!({}))];
+    let with = |said: Value| with_map(east(), &[], json!({"gone": 6}), said);
+    let entry = json!({"gone": {"remoteNamespace": "gone-west", "phase": "Terminating"}});
+    assert_eq!(seen(&gone, &with(json!({}))), BTreeMap::new(), "the host is away");
+    assert_eq!(seen(&gone, &with(json!({"observedGeneration": 6}))), BTreeMap::new());
+    let going = with(json!({"observedGeneration": 7, "currentMapping": entry}));
+    assert_eq!(seen(&gone, &going), BTreeMap::new(), "the twin is going");
+    let remove = [("gone".to_owned(), Change::Remove)];
+    for asking in [&gone[..], &[]] {
+        assert_eq!(seen(asking, &with(json!({"observedGeneration": 7}))), remove.clone().into());
+    }
+    let again = seen(&[held("gone")], &with(json!({"observedGeneration": 7})));
+    assert_eq!(again, [desire("gone")].into(), "it is offloaded again");
+}
+
+#[test]
+fn a_twin_that_only_its_host_names_is_withdrawn_if_somebody_decided() {
+    let said = |name: &str| json!({"currentMapping": {name: {"remoteNamespace": "x", "phase": "Accepted"}}});
+    let behind = |name: &str| with_map(east(), &[], json!({}), said(name));
+    let gone = [withdrawn("gone", &json!({}))];
+    assert_eq!(seen(&gone, &behind("gone")), [withdraw("gone")].into(), "the map was restored from a backup");
+    assert!(changes(&gone, "east", &behind("gone"), false).are_claims(&behind("gone")));
+    assert_eq!(seen(&gone, &behind("other")), BTreeMap::new(), "nobody decided that");
+    assert!(!changes(&gone, "east", &wants(&["gone"]), false).are_claims(&wants(&["gone"])));
+}
+
+#[test]
+fn of_a_cluster_that_is_not_used_any_more_all_keys_are_withdrawn() {
     let unused = serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": {}})).unwrap();
     let unused = ClusterEntry { peer: Some(unused), ..east() };
     let going = json!({"finalizers": [label::FINALIZER], "deletionTimestamp": GOES});
     let mut invalid = held("invalid");
     invalid.name = None;
     let all = [held("shop"), invalid, asking("doubted", &going, &json!({}))];
-    let have = desired(&["shop", "invalid", "doubted", "nobodys"]);
-    let every = [("shop", None), ("invalid", None), ("doubted", None), ("nobodys", None)];
-    assert_eq!(changes(&have, &all, &unused, false).keys, keys(every), "of one that vanished, too");
-    assert_eq!(changes(&desired(&[]), &all, &unused, false), Changes::default(), "a second pass");
-    let known = keys([("shop", None)]);
-    assert_eq!(changes(&have, &all, &unused, true).keys, known, "this cluster was restored from a backup");
-    let vanished = ClusterEntry { peer: None, ..unused };
-    assert!(changes(&have, &[], &vanished, false).keys.is_empty(), "nobody has decided that");
+    let keys = ["shop", "invalid", "doubted", "nobodys"];
+    let entry = json!({"remoteNamespace": "x", "phase": "Accepted"});
+    let said = json!({"currentMapping": {"shop": entry, "forgotten": entry, "going": entry}});
+    let have = with_map(unused.clone(), &keys, json!({"going": 3}), said);
+    let every = keys.into_iter().chain(["forgotten"]).map(withdraw);
+    assert_eq!(seen(&all, &have), every.collect(), "of one that is missing, too");
+    let none = with_map(unused.clone(), &[], json!({}), json!({}));
+    assert_eq!(seen(&all, &none), BTreeMap::new(), "a second pass");
+    let known = changes(&all, "east", &have, true).keys;
+    assert_eq!(known, [withdraw("shop")].into(), "this cluster was restored from a backup");
+    let vanished = ClusterEntry { peer: None, ..have };
+    assert!(seen(&[], &vanished).is_empty(), "nobody has decided that");
 }
 
 #[test]
-fn a_key_that_came_after_its_namespace_offloading_went_is_taken_out() {
+fn a_key_that_came_after_its_namespace_offloading_went_is_withdrawn() {
     let mut late = held("late");
     let entry = Arc::get_mut(&mut late.entry).unwrap();
     (entry.offloading, entry.withdrawn) = (None, Some("u".into()));
     late.name = None;
     let mut foreign = held("foreign");
     Arc::get_mut(&mut foreign.entry).unwrap().offloading = None;
-    let seen = changes(&desired(&["late", "foreign"]), &[late, foreign], &east(), false);
-    assert_eq!(seen.keys, keys([("late", None)]), "what merely vanished stays");
+    let seen = seen(&[late, foreign], &wants(&["late", "foreign"]));
+    assert_eq!(seen, [withdraw("late")].into(), "what is merely missing stays");
 }
 
 #[test]
-fn a_map_that_vanished_is_put_back_whole() {
+fn a_map_that_is_missing_is_written_again() {
     let said = json!({"remoteNamespaceName": "old", "remoteNamespacesConditions": {"east": [
         {"type": "OffloadingRequired", "status": "True", "reason": "R", "message": "", "lastTransitionTime": GOES},
     ]}});
     let mut invalid = asking("invalid", &json!({}), &said);
     invalid.name = None;
-    let all = [held("shop"), invalid, asking("new", &json!({}), &json!({}))];
-    let seen = whole(&all, BTreeMap::new(), "east", &east()).unwrap();
-    assert_eq!(seen.keys, keys([("shop", Some("shop-west")), ("invalid", Some("old"))]));
-    assert_eq!(whole(&all[1..], BTreeMap::new(), "east", &east()), None, "nobody wants anything new of it");
-    let mut withdrawn =
-        asking("gone", &json!({"finalizers": [label::FINALIZER], "deletionTimestamp": GOES}), &said);
-    Arc::get_mut(&mut withdrawn.entry).unwrap().withdrawn = Some("u".into());
-    let empty = whole(&[withdrawn], BTreeMap::new(), "east", &east()).unwrap();
-    assert_eq!(empty.keys, keys([]), "the host has to see that it is gone");
-    let mut unused = east();
-    unused.peer_withdrawn = Some(true);
-    unused.peer = None;
+    let all = [held("shop"), invalid, asking("new", &json!({}), &json!({})), withdrawn("gone", &said)];
+    let old = ("invalid".to_owned(), Change::Desire("old".into()));
+    assert_eq!(seen(&all, &east()), [desire("shop"), old, withdraw("gone")].into());
+    assert_eq!(seen(&all[1..3], &east()), BTreeMap::new(), "nobody wants anything new of it");
+    assert_eq!(seen(&all[3..], &east()), [withdraw("gone")].into(), "the host has to delete it");
+    assert_eq!(seen(&[withdrawn("gone", &json!({}))], &east()), BTreeMap::new(), "it never had one");
+    let peer = json!({"metadata": {"name": "east"}, "spec": {"outgoing": {}}, "status": {"lostOffloadings": {"gone": "g"}}});
+    let lost = ClusterEntry { peer: serde_json::from_value(peer).unwrap(), ..east() };
+    assert_eq!(
+        seen(&[withdrawn("gone", &json!({}))], &lost),
+        [withdraw("gone")].into(),
+        "the OffloadPeer names it"
+    );
+    let unused = ClusterEntry { peer_withdrawn: Some(true), peer: None, ..east() };
     let left = asking("shop", &json!({"finalizers": [label::FINALIZER]}), &said);
-    let empty = whole(std::slice::from_ref(&left), BTreeMap::new(), "east", &unused).unwrap();
-    assert_eq!(empty.keys, keys([]), "the host is not used any more, and has a twin");
-    assert_eq!(whole(&[held("shop")], BTreeMap::new(), "east", &unused), None, "it never had one");
-}
-
-#[test]
-fn a_key_whose_namespace_offloading_vanished_before_the_map_comes_back_with_it() {
-    let mut east = east();
-    east.wanted_before = desired(&["gone", "new"]);
-    let vanished = desired(&["gone"]);
-    let new = || asking("new", &json!({}), &json!({}));
-    assert_eq!(whole(&[new()], vanished.clone(), "east", &east), None, "nobody wants anything");
-    let seen = whole(&[held("shop"), new()], vanished, "east", &east).unwrap();
-    let mut want = keys([("shop", Some("shop-west"))]);
-    let as_before = east.wanted_before.iter().map(|(name, twin)| (name.clone(), Some(twin.clone())));
-    want.extend(as_before);
-    assert_eq!(seen.keys, want);
+    assert_eq!(
+        seen(&[left], &unused),
+        [withdraw("shop")].into(),
+        "the host is not used any more, and has a twin"
+    );
+    assert_eq!(seen(&[held("shop")], &unused), BTreeMap::new(), "it never had one");
 }
 
 #[test]
 fn a_map_takes_as_many_as_there_is_room_for() {
     let names: Vec<_> = (0..=ENTRIES_MAX).map(|n| format!("ns-{n:04}")).collect();
-    let all: Vec<_> = names.iter().map(|name| held(name)).collect();
-    let seen = changes(&desired(&["other"]), &all, &east(), false);
+    let mut all: Vec<_> = names.iter().map(|name| held(name)).collect();
+    let seen = changes(&all, "east", &wants(&["other"]), false);
     assert_eq!((seen.keys.len(), seen.left_out), (ENTRIES_MAX - 1, 2));
-    let seen = whole(&all, BTreeMap::new(), "east", &east()).unwrap();
+    let seen = changes(&all, "east", &east(), false);
     assert_eq!((seen.keys.len(), seen.left_out), (ENTRIES_MAX, 1));
-    let full = desired(&names[..ENTRIES_MAX].iter().map(String::as_str).collect::<Vec<_>>());
-    let seen = changes(&full, &all, &east(), false);
+    let full = wants(&names[..ENTRIES_MAX].iter().map(String::as_str).collect::<Vec<_>>());
+    let seen = changes(&all, "east", &full, false);
     assert_eq!((seen.keys.len(), seen.left_out), (0, 1));
+    let said = json!({"remoteNamespaceName": "z-west", "remoteNamespacesConditions": {"east": [
+        {"type": "OffloadingRequired", "status": "True", "reason": "R", "message": "", "lastTransitionTime": GOES},
+    ]}});
+    all.push(asking("z", &json!({"finalizers": [label::FINALIZER]}), &said));
+    all.push(withdrawn("zz", &said));
+    let seen = changes(&all, "east", &east(), false);
+    assert_eq!((seen.keys.len(), seen.left_out), (ENTRIES_MAX, 3));
+    assert!(seen.keys.contains_key("z") && seen.keys.contains_key("zz"), "those that had a twin come first");
 }
