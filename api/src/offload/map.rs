@@ -141,7 +141,8 @@ mod tests {
 
     fn spec(more: Value) -> NamespaceMapSpec {
         let mut spec = json!({"origin": "west", "destination": "east"});
-        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let Value::Object(more) = more else { panic!("{more}") };
+        spec.as_object_mut().unwrap().extend(more);
         serde_json::from_value(spec).unwrap()
     }
 

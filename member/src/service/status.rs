@@ -10,7 +10,7 @@ use std::time::Instant;
 use api::{
     ServiceName,
     condition::{AntreaCondition, Condition, Status, Verdict, already_said, conditions},
-    mcs::{CONFLICT, READY, ServiceExportStatus, VALID},
+    mcs::{CONFLICT, NO_READY_ENDPOINTS, READY, ServiceExportStatus, VALID},
     resource_import::{Exporter, Objection},
 };
 use jiff::Timestamp;
@@ -28,29 +28,39 @@ use self::{pending::Pending, unsaid::Unsaid};
 use super::{
     index::{STATUS, known::Known, view::Export},
     knowledge::Knowledge,
-    offer::{Invalid, offer},
+    offer::{Invalid, Offered, offered},
+    unanswered::Lasting,
 };
 
 /// The reason of `Ready` while there is nothing to say yet, or nothing exported.
 const PENDING: &str = "Pending";
+/// What is said of an export that cannot be made as it is, beside what is wrong.
+const KEPT: &str = "Until this is corrected, the last valid export is still served: other clusters keep its ports, labels and \
+                    annotations, and follow its endpoints";
 
 /// What there is to say about the ServiceExport: whether the Service can be exported (rules R-8 to R-10), and whether the
-/// leader has it (R-11).
+/// leader has it (R-11). Of what cannot be exported as it is, both: what is wrong, and that the last valid export stays.
 fn desired(known: &Known) -> Vec<Verdict> {
-    match offer(known) {
-        Ok(None) => vec![],
-        Err(Invalid { reason, message }) => vec![
-            Verdict::new(VALID, Status::False, reason, message),
-            Verdict::new(READY, Status::False, PENDING, "not exported, because it is not valid"),
-        ],
-        Ok(Some(_)) => {
-            let valid = Verdict::new(VALID, Status::True, "Valid", "the Service can be exported");
-            // A leader of Antrea's knows of no conflicts but those it refuses a record for.
-            let verdict = verdict_on(known).filter(|_| !known.antrea_leads());
-            let conflict = verdict.map(|verdict| conflict(&verdict.conflicts));
-            [valid, ready(known)].into_iter().chain(conflict).collect()
+    let Offered { offer, invalid } = offered(known);
+    let valid = match (&offer, invalid) {
+        (None, None) => return vec![],
+        (Some(_), None) => Verdict::new(VALID, Status::True, "Valid", "the Service can be exported"),
+        (Some(_), Some(Invalid { reason, message, .. })) => {
+            Verdict::new(VALID, Status::False, reason, format!("{message}. {KEPT}"))
         }
-    }
+        (None, Some(Invalid { reason, message, .. })) => {
+            let not_ready = "not exported, because it is not valid";
+            return vec![
+                Verdict::new(VALID, Status::False, reason, message),
+                Verdict::new(READY, Status::False, PENDING, not_ready),
+            ];
+        }
+    };
+    // A leader of Antrea's knows of no conflicts but those it refuses a record for.
+    let verdict = verdict_on(known).filter(|_| !known.antrea_leads());
+    let conflict = verdict.map(|verdict| conflict(&verdict.conflicts));
+    let what = if valid.status == Status::True { "this export" } else { "the last valid export" };
+    [valid, ready(known, what)].into_iter().chain(conflict).collect()
 }
 
 /// All that differs at once (R-37): the reasons joined as the Multi-Cluster Services API wants it (R-39), a sentence for each.
@@ -71,7 +81,8 @@ fn verdict_on(known: &Known) -> Option<&Exporter> {
     known.exporters().iter().find(ours)
 }
 
-fn ready(known: &Known) -> Verdict {
+/// `what` is exported.
+fn ready(known: &Known, what: &str) -> Verdict {
     let pending = |message: &str| Verdict::new(READY, Status::Unknown, PENDING, message);
     let failed = |message: String| Verdict::new(READY, Status::False, "Failed", message);
     if let Some(rival) = &known.under_antrea.rival {
@@ -99,10 +110,12 @@ fn ready(known: &Known) -> Verdict {
         Some(_) => {
             match known.entry.own_slices.iter().find_map(|(name, slice)| Some((name, slice.failure()?))) {
                 Some((name, failure)) => failed(format!(
-                    "the leader has merged this export, but does not take in some of its endpoints (ResourceExport {name}): {}",
+                    "the leader has merged {what}, but does not take in some of its endpoints (ResourceExport {name}): {}",
                     said(failure)
                 )),
-                None => Verdict::new(READY, Status::True, "Exported", "the leader has merged this export"),
+                None => {
+                    Verdict::new(READY, Status::True, "Exported", format!("the leader has merged {what}"))
+                }
             }
         }
         None => pending("the record is written; the leader has not merged it yet"),
@@ -119,26 +132,44 @@ fn said(failure: &AntreaCondition) -> String {
 fn keep_ready(want: &mut [Condition], have: &[Condition]) {
     let ready = |c: &&Condition| c.type_ == READY;
     // But for what followed from an export that was not valid, and is by now.
-    let have = have
-        .iter()
-        .find(ready)
-        .filter(|have| have.reason != PENDING || have.status != Status::False.as_str());
+    let have = have.iter().find(ready).filter(|have| !is_unexported(have));
     if let (Some(want), Some(have)) = (want.iter_mut().find(|c| ready(&&**c)), have) {
         *want = have.clone();
     }
 }
 
-/// Until there is a verdict on the record of now, the one before stands: conflicts neither come nor go for that. An export that is
-/// not valid takes no part in any.
+/// Until there is a verdict on the record of now, the one before stands: conflicts neither come nor go for that. What is not exported
+/// takes no part in any.
 fn keep_conflict(want: &mut Vec<Condition>, have: &[Condition]) {
-    let is_valid = want.iter().any(|c| c.type_ == VALID && c.status == Status::True.as_str());
-    if is_valid && !want.iter().any(is_conflict) {
+    let is_exported = want.iter().any(|c| c.type_ == READY && !is_unexported(c));
+    if is_exported && !want.iter().any(is_conflict) {
         want.extend(have.iter().find(|c| is_conflict(c)).cloned());
     }
 }
 
+/// Whether it is not known before the leader is there whether something is exported: something was, and cannot be as it is now.
+fn is_unknown(known: &Known, have: &[Condition]) -> bool {
+    let Offered { offer, invalid } = offered(known);
+    let was_exported = have.iter().any(|c| c.type_ == READY && !is_unexported(c));
+    was_exported && offer.is_none() && invalid.is_some_and(|invalid| !invalid.is_end)
+}
+
+/// Whether `Ready` says that nothing is exported.
+fn is_unexported(ready: &Condition) -> bool {
+    ready.reason == PENDING && ready.status == Status::False.as_str()
+}
+
 fn is_conflict(condition: &Condition) -> bool {
     condition.type_ == CONFLICT
+}
+
+/// Whether there is a condition which is not to be there any more.
+fn is_one_over(have: &[Condition], want: &[Condition]) -> bool {
+    let is_gone = |type_: &&str| {
+        let has = |conditions: &[Condition]| conditions.iter().any(|c| c.type_ == *type_);
+        has(have) && !has(want)
+    };
+    [CONFLICT, NO_READY_ENDPOINTS].iter().any(is_gone)
 }
 
 /// Whether the leader has not answered.
@@ -157,29 +188,40 @@ pub(crate) struct ExportStatus {
     events: Events,
     pending: Shared<Pending>,
     unsaid: Shared<Unsaid>,
+    unanswered: Shared<Lasting>,
 }
 
 impl ExportStatus {
     /// `leader_watches` are those of the Common Area; `writer` writes to this cluster.
     pub(crate) fn new(knowledge: Knowledge, leader_watches: Watches, writer: Writer, events: Events) -> Self {
-        let (pending, unsaid) = (Shared::default(), Shared::default());
-        Self { knowledge, leader_watches, writer, events, pending, unsaid }
+        let (pending, unsaid, unanswered) = (Shared::default(), Shared::default(), Shared::default());
+        Self { knowledge, leader_watches, writer, events, pending, unsaid, unanswered }
     }
 
     /// Brings the conditions of one ServiceExport up to date.
     pub(crate) async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
         let known = self.knowledge.known(&service).filter(|known| known.entry.unread().is_none());
         let export = known.as_ref().and_then(|known| known.entry.export.as_deref());
-        let verdicts = known.as_ref().map(desired).unwrap_or_default();
+        let mut verdicts = known.as_ref().map(desired).unwrap_or_default();
         let Some(export) = export.filter(|_| !verdicts.is_empty()) else {
             self.pending.with(|pending| pending.withdrawn(&service));
             self.unsaid.with(|unsaid| unsaid.take(&service));
+            self.unanswered.with(|all| all.forget(&service));
             return Ok(Outcome::Done);
         };
         let have = export.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        if !self.leader_watches.are_listed() && known.as_ref().is_some_and(|known| is_unknown(known, have)) {
+            return Ok(Outcome::Done);
+        }
+        let offer = known.as_ref().and_then(|known| offered(known).offer);
+        let (verdict, lasts) = self.unanswered.with(|all| match &offer {
+            Some(offer) => all.verdict(&service, offer.unanswered(), have, Instant::now()),
+            None => all.forget(&service),
+        });
+        verdicts.extend(verdict);
+        let done = lasts.map_or(Outcome::Done, Outcome::Requeue);
         let want = self.want(export, have, &verdicts)?;
-        let is_settled = have.iter().any(is_conflict) && !want.conditions.iter().any(is_conflict);
-        if already_said(have, &want.conditions) && !is_settled {
+        if already_said(have, &want.conditions) && !is_one_over(have, &want.conditions) {
             if let Some(before) = self.unsaid.with(|unsaid| unsaid.take(&service)) {
                 self.publish(&service, export, &before, &verdicts);
             }
@@ -187,7 +229,7 @@ impl ExportStatus {
             if !is_pending(&verdicts) {
                 self.pending.with(|pending| pending.ended(&service, Instant::now()));
             }
-            return Ok(Outcome::Done);
+            return Ok(done);
         }
         let wait = || self.pending.with(|pending| pending.wait(&service, Instant::now()));
         if let Some(wait) = is_pending(&verdicts).then(wait).flatten() {
@@ -203,7 +245,7 @@ impl ExportStatus {
             Ok(_) => {
                 let before = self.unsaid.with(|unsaid| unsaid.take(&service));
                 self.publish(&service, export, before.as_deref().unwrap_or(have), &verdicts);
-                Ok(Outcome::Done)
+                Ok(done)
             }
         }
     }
@@ -217,8 +259,8 @@ impl ExportStatus {
     ) -> Result<ServiceExportStatus, Error> {
         let mut want = conditions(verdicts, have, export.metadata.generation, &Time(Timestamp::now()));
         keep_conflict(&mut want, have);
-        if !self.leader_watches.are_listed() && verdicts.iter().all(|verdict| verdict.status != Status::False)
-        {
+        let is_exported = |verdict: &Verdict| verdict.type_ == READY && verdict.status != Status::False;
+        if !self.leader_watches.are_listed() && verdicts.iter().any(is_exported) {
             keep_ready(&mut want, have);
         }
         self.writer.known::<Export, _>(&ServiceExportStatus { conditions: want })
@@ -249,7 +291,7 @@ impl ExportStatus {
 
 /// Whether a condition says that somebody has to act. An export that is not valid is not ready either, and that is said once.
 fn is_bad(type_: &str, status: &str, reason: &str) -> bool {
-    let bad = if type_ == CONFLICT { Status::True } else { Status::False };
+    let bad = if [CONFLICT, NO_READY_ENDPOINTS].contains(&type_) { Status::True } else { Status::False };
     status == bad.as_str() && reason != PENDING
 }
 

@@ -11,6 +11,7 @@ use kit::{index::Index, objects::Change};
 use serde_json::json;
 
 mod alone;
+mod answering;
 mod antrea;
 mod demoted;
 mod doubts;
@@ -124,7 +125,8 @@ fn carried_out_in(us: &str, families: &[String], mut entry: ServiceEntry) -> Ser
             let mut import = service_import(&known, &writers(), &desired, addresses);
             // A write sets the annotations it has and leaves the others.
             let noted = entry.import.take().and_then(|import| import.metadata.annotations.clone());
-            import.metadata.annotations = import.metadata.annotations.or(noted);
+            let set = import.metadata.annotations.take().unwrap_or_default();
+            import.metadata.annotations = Some(noted.unwrap_or_default().into_iter().chain(set).collect());
             entry.import = Some(Arc::new(import));
             entry.derived = derived.map(Arc::new);
             entry.accepted = desired.accepted.clone().or(entry.accepted.take());
