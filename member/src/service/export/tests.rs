@@ -101,7 +101,7 @@ struct Edit {
 }
 
 impl Edit {
-    fn of_export(reason: &'static str, spec: Value) -> Self {
+    fn of_export(reason: &'static str, spec: &Value) -> Self {
         Self { reason, export: json!({"spec": spec}), service: json!({}), settings: Settings::default() }
     }
 
@@ -149,11 +149,11 @@ fn a_careless_edit_keeps_the_last_valid_export() {
     let under_antrea = || Settings { antrea_leads: true, ..Settings::default() };
     let many_labels: BTreeMap<_, _> = (0..257).map(|n| (format!("k{n}"), "")).collect();
     let edits = [
-        Edit::of_export("InvalidExport", json!({"exportedAnnotations": {"a": "x".repeat(70_000)}})),
-        Edit::of_export("InvalidExport", json!({"exportedLabels": many_labels})),
-        Edit::of_export("InvalidExport", json!({"exportedLabels": {"no such key!": "v"}})),
-        Edit::of_export("InvalidExport", json!({"exportedLabels": {"team": "no such value!"}})),
-        Edit::of_export("InvalidExport", json!({"exportedLabels": "none"})),
+        Edit::of_export("InvalidExport", &json!({"exportedAnnotations": {"a": "x".repeat(70_000)}})),
+        Edit::of_export("InvalidExport", &json!({"exportedLabels": many_labels})),
+        Edit::of_export("InvalidExport", &json!({"exportedLabels": {"no such key!": "v"}})),
+        Edit::of_export("InvalidExport", &json!({"exportedLabels": {"team": "no such value!"}})),
+        Edit::of_export("InvalidExport", &json!({"exportedLabels": "none"})),
         Edit::of_service("TooManyPorts", many_ports(101)),
         Edit::of_service("TooManyPorts", many_ports(251)),
         Edit::of_service("InvalidServiceType", many_ports(0)),
@@ -217,11 +217,11 @@ fn an_end_is_an_end_whatever_else_is_wrong() {
     let is_excluded = Settings { is_excluded: true, ..Settings::default() };
     let mut export_going = Edit::of_service("Terminating", many_ports(251));
     export_going.export = going.clone();
-    let mut external = Edit::of_export("InvalidServiceType", long.clone());
+    let mut external = Edit::of_export("InvalidServiceType", &long);
     external.service = json!({"spec": {"type": "ExternalName", "ports": []}});
-    let mut service_going = Edit::of_export("Terminating", long.clone());
+    let mut service_going = Edit::of_export("Terminating", &long);
     service_going.service = going;
-    let excluded = Edit::of_export("NamespaceExcluded", long.clone()).under(is_excluded);
+    let excluded = Edit::of_export("NamespaceExcluded", &long).under(is_excluded);
     let written = carried_out(entry());
     for edit in [export_going, external, service_going, excluded] {
         let known = edit.made(written.clone());
@@ -230,7 +230,7 @@ fn an_end_is_an_end_whatever_else_is_wrong() {
         let Step::Put { want, .. } = &super::desired(&known, false)[0] else { panic!() };
         assert!(want.spec.0.as_ref().unwrap().service.as_ref().unwrap().withdrawn, "{}", invalid.message);
     }
-    let mut none = Edit::of_export("NoService", long.clone()).made(written.clone());
+    let mut none = Edit::of_export("NoService", &long).made(written.clone());
     Arc::make_mut(&mut none.entry).service = None;
     assert!(offered(&none).offer.is_none(), "no Service");
     let mut another = Edit::of_export("InvalidExport", long);
