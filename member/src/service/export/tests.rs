@@ -233,7 +233,7 @@ fn an_end_is_an_end_whatever_else_is_wrong() {
     let mut none = Edit::of_export("NoService", &long).made(written.clone());
     Arc::make_mut(&mut none.entry).service = None;
     assert!(offered(&none).offer.is_none(), "no Service");
-    let mut another = Edit::of_export("InvalidExport", long);
+    let mut another = Edit::of_export("InvalidExport", &long);
     another.export["metadata"] = json!({"creationTimestamp": "2026-11-01T12:00:01Z"});
     assert!(offered(&another.made(written)).offer.is_none(), "another ServiceExport: that one was deleted");
 }
