@@ -139,9 +139,8 @@ mod tests {
 
     use super::*;
 
-    fn spec(more: Value) -> NamespaceMapSpec {
-        let mut spec = json!({"origin": "west", "destination": "east"});
-        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    fn spec(mut spec: Value) -> NamespaceMapSpec {
+        (spec["origin"], spec["destination"]) = (json!("west"), json!("east"));
         serde_json::from_value(spec).unwrap()
     }
 

@@ -120,6 +120,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_patch_sets_has_to_be_kept_and_what_it_removes_not() {
+        let patch = json!({"spec": {"kept": {"a": null, "b": 7}, "removed": {"c": null}, "gone": null}});
+        let set = without_nulls(&patch);
+        assert_eq!(set, json!({"spec": {"kept": {"b": 7}}}));
+        assert_eq!(pruned(&json!({"spec": {"kept": {"b": 7}}}), &set), None);
+        assert_eq!(pruned(&json!({"spec": {}}), &set), Some("spec.kept".to_owned()));
+    }
+
+    #[test]
     fn only_the_difference_travels_and_other_peoples_metadata_stays() {
         let have = json!({
             "metadata": {"name": "a", "resourceVersion": "1", "labels": {"ours": "1", "theirs": "x"}},

@@ -39,10 +39,10 @@ fn desired(names: &[&str]) -> BTreeMap<String, String> {
 
 /// The same with a map of these keys, and with what its host says.
 fn with_map(cluster: ClusterEntry, names: &[&str], withdrawn: Value, said: Value) -> ClusterEntry {
-    let spec = json!({
-        "origin": "west", "destination": "east", "desiredMapping": desired(names), "withdrawn": withdrawn,
-    });
-    let map = json!({"metadata": {"name": "1.west.east", "generation": 7}, "spec": spec, "status": said});
+    let spec = json!({"origin": "west", "destination": "east", "desiredMapping": desired(names)});
+    let mut map = json!({"metadata": {"name": "1.west.east", "generation": 7}, "spec": spec});
+    map["spec"]["withdrawn"] = withdrawn;
+    map["status"] = said;
     ClusterEntry { own_map: serde_json::from_value(map).unwrap(), ..cluster }
 }
 
