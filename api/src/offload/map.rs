@@ -139,10 +139,8 @@ mod tests {
 
     use super::*;
 
-    fn spec(more: Value) -> NamespaceMapSpec {
-        let mut spec = json!({"origin": "west", "destination": "east"});
-        let Value::Object(more) = more else { panic!("{more}") };
-        spec.as_object_mut().unwrap().extend(more);
+    fn spec(mut spec: Value) -> NamespaceMapSpec {
+        (spec["origin"], spec["destination"]) = (json!("west"), json!("east"));
         serde_json::from_value(spec).unwrap()
     }
 
