@@ -156,7 +156,9 @@ fn r52_r53_r54_an_import_is_a_service_slices_and_a_service_import() {
     let derived = entry.derived.as_deref().unwrap();
     assert_eq!(derived.name_any(), "antrea-mc-web");
     assert_eq!(derived.annotations()["multicluster.antrea.io/imported-service"], "true");
-    let import = entry.import.as_deref().unwrap().spec.0.as_ref().unwrap();
+    let import = entry.import.as_deref().unwrap();
+    assert_eq!(import.annotations()["multicluster.kubernetes.io/derived-service"], "antrea-mc-web");
+    let import = import.spec.0.as_ref().unwrap();
     assert_eq!(
         (import.ips.as_slice(), import.ip_families.as_slice()),
         (&["10.96.0.9".to_owned()][..], &["IPv4".to_owned()][..])
