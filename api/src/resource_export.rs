@@ -1,5 +1,7 @@
 //! `ResourceExport`: what one member offers to the set.
 
+mod check;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::{
@@ -11,9 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::check::{Unfit, check_size};
 use crate::{
     condition::AntreaCondition,
-    name,
     schema::preserved_object,
     slice::{Endpoint, SlicePayload, SlicePort},
 };
@@ -126,31 +128,6 @@ impl ServicePayload {
     }
 }
 
-/// Most bytes of exported labels and annotations: a quarter of what an API server takes on one object.
-const METADATA_MAX: usize = 64 * 1024;
-/// Most exported labels and annotations: short ones take thirty times as much memory as they have bytes.
-const ENTRIES_MAX: usize = 256;
-
-/// Whether there are not too many exported labels and annotations.
-pub fn check_size(
-    labels: &BTreeMap<String, String>,
-    annotations: &BTreeMap<String, String>,
-) -> Result<(), String> {
-    let count = labels.len() + annotations.len();
-    if count > ENTRIES_MAX {
-        return Err(format!(
-            "exportedLabels and exportedAnnotations have {count} entries together; the limit is {ENTRIES_MAX}"
-        ));
-    }
-    let size: usize = labels.iter().chain(annotations).map(|(key, value)| key.len() + value.len()).sum();
-    match size > METADATA_MAX {
-        true => Err(format!(
-            "exportedLabels and exportedAnnotations have {size} bytes together; the limit is {METADATA_MAX}"
-        )),
-        false => Ok(()),
-    }
-}
-
 /// Whether the time can be written again: it has to have a year of four digits in UTC. One that an API server took may not: it does
 /// not look at the offset.
 pub fn can_be_written(time: &Time) -> bool {
@@ -169,36 +146,6 @@ impl ServicePayload {
             size_of::<ServicePort>() + texts.map(|text| text.len().max(32)).sum::<usize>()
         };
         entries + self.service_spec.ports.iter().flatten().map(port).sum::<usize>()
-    }
-
-    /// Whether the time of the export can be copied into an import.
-    pub fn check_time(&self) -> Result<(), String> {
-        match self.exported_at.as_ref().filter(|time| !can_be_written(time)) {
-            Some(time) => Err(format!("exportedAt {} has no year between 1 and 9999 in UTC", time.0)),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether an API server would take the exported labels and annotations on an object; what it would object to otherwise.
-    pub fn check_metadata(&self) -> Result<(), String> {
-        check_size(&self.exported_labels, &self.exported_annotations)?;
-        let all = self.exported_labels.iter().chain(&self.exported_annotations);
-        // An API server compares keys of annotations in lower case.
-        if let Some((key, _)) =
-            all.clone().find(|(key, _)| !name::is_qualified_name(&key.to_ascii_lowercase()))
-        {
-            return Err(format!("{key:?} is not a valid key of a label or an annotation"));
-        }
-        match self
-            .exported_labels
-            .iter()
-            .find(|(key, value)| !name::is_qualified_name(key) || !name::is_label_value(value))
-        {
-            Some((key, value)) => {
-                Err(format!("exportedLabels: {value:?} is not a valid value for label {key:?}"))
-            }
-            None => Ok(()),
-        }
     }
 }
 
@@ -276,11 +223,6 @@ pub const OUT_OF_RANGE: &str = "OutOfRange";
 mod tests {
     use super::*;
 
-    fn labelled(count: usize) -> ServicePayload {
-        let exported_labels = (0..count).map(|n| (format!("k{n}"), String::new())).collect();
-        ServicePayload { exported_labels, ..ServicePayload::default() }
-    }
-
     #[test]
     fn addresses_are_taken_out_and_nothing_is_left_of_an_empty_subset() {
         let mut payload: EndpointsPayload = serde_json::from_value(serde_json::json!({"subsets": [
@@ -293,16 +235,5 @@ mod tests {
         assert_eq!(payload.retain(|ip| ip.starts_with("10.1.")), ["10.9.0.1", "10.9.0.2"]);
         let [subset] = payload.subsets.try_into().unwrap();
         assert_eq!(subset.addresses.unwrap().len(), 1);
-    }
-
-    #[test]
-    fn a4_many_short_labels_are_too_many_and_weigh_what_they_take() {
-        assert_eq!(labelled(ENTRIES_MAX).check_metadata(), Ok(()));
-        assert!(labelled(ENTRIES_MAX + 1).check_metadata().unwrap_err().contains("257 entries"));
-        let json = serde_json::to_string(&labelled(ENTRIES_MAX)).unwrap().len();
-        assert!(labelled(ENTRIES_MAX).weight() > 10 * json, "their JSON has {json} bytes");
-        let spec = serde_json::from_value(serde_json::json!({"ports": [{"port": 1}, {"port": 2}]})).unwrap();
-        let ports = ServicePayload { service_spec: spec, ..ServicePayload::default() };
-        assert!(ports.weight() >= 200, "{}", ports.weight());
     }
 }

@@ -5,6 +5,7 @@ mod away;
 mod bad_export;
 mod bad_record;
 mod bound;
+mod careless;
 mod carried;
 mod conflict;
 mod downtime;

@@ -49,7 +49,7 @@ fn desired(known: &Known, for_antrea: bool) -> Vec<Step> {
     if known.entry.unexported == Some(Unexported::Lost) && known.entry.service.is_none() {
         return vec![];
     }
-    let offer = offer(known).unwrap_or_default();
+    let offer = offer(known);
     let slices = offer.as_ref().map(Offer::slices).unwrap_or_default();
     let mut steps: Vec<_> = service_step(known, offer.as_ref()).into_iter().collect();
     let is_withdrawn = offer.is_none();

@@ -28,29 +28,38 @@ use self::{pending::Pending, unsaid::Unsaid};
 use super::{
     index::{STATUS, known::Known, view::Export},
     knowledge::Knowledge,
-    offer::{Invalid, offer},
+    offer::{Invalid, Offered, offered},
 };
 
 /// The reason of `Ready` while there is nothing to say yet, or nothing exported.
 const PENDING: &str = "Pending";
+/// What is said of an export that cannot be made as it is, beside what is wrong.
+const KEPT: &str = "Until this is corrected, the last valid export is still served: other clusters keep its ports, labels and \
+                    annotations, and follow its endpoints";
 
 /// What there is to say about the ServiceExport: whether the Service can be exported (rules R-8 to R-10), and whether the
-/// leader has it (R-11).
+/// leader has it (R-11). Of what cannot be exported as it is, both: what is wrong, and that the last valid export stays.
 fn desired(known: &Known) -> Vec<Verdict> {
-    match offer(known) {
-        Ok(None) => vec![],
-        Err(Invalid { reason, message }) => vec![
-            Verdict::new(VALID, Status::False, reason, message),
-            Verdict::new(READY, Status::False, PENDING, "not exported, because it is not valid"),
-        ],
-        Ok(Some(_)) => {
-            let valid = Verdict::new(VALID, Status::True, "Valid", "the Service can be exported");
-            // A leader of Antrea's knows of no conflicts but those it refuses a record for.
-            let verdict = verdict_on(known).filter(|_| !known.antrea_leads());
-            let conflict = verdict.map(|verdict| conflict(&verdict.conflicts));
-            [valid, ready(known)].into_iter().chain(conflict).collect()
+    let Offered { offer, invalid } = offered(known);
+    let valid = match (&offer, invalid) {
+        (None, None) => return vec![],
+        (Some(_), None) => Verdict::new(VALID, Status::True, "Valid", "the Service can be exported"),
+        (Some(_), Some(Invalid { reason, message, .. })) => {
+            Verdict::new(VALID, Status::False, reason, format!("{message}. {KEPT}"))
         }
-    }
+        (None, Some(Invalid { reason, message, .. })) => {
+            let not_ready = "not exported, because it is not valid";
+            return vec![
+                Verdict::new(VALID, Status::False, reason, message),
+                Verdict::new(READY, Status::False, PENDING, not_ready),
+            ];
+        }
+    };
+    // A leader of Antrea's knows of no conflicts but those it refuses a record for.
+    let verdict = verdict_on(known).filter(|_| !known.antrea_leads());
+    let conflict = verdict.map(|verdict| conflict(&verdict.conflicts));
+    let what = if valid.status == Status::True { "this export" } else { "the last valid export" };
+    [valid, ready(known, what)].into_iter().chain(conflict).collect()
 }
 
 /// All that differs at once (R-37): the reasons joined as the Multi-Cluster Services API wants it (R-39), a sentence for each.
@@ -71,7 +80,8 @@ fn verdict_on(known: &Known) -> Option<&Exporter> {
     known.exporters().iter().find(ours)
 }
 
-fn ready(known: &Known) -> Verdict {
+/// `what` is exported.
+fn ready(known: &Known, what: &str) -> Verdict {
     let pending = |message: &str| Verdict::new(READY, Status::Unknown, PENDING, message);
     let failed = |message: String| Verdict::new(READY, Status::False, "Failed", message);
     if let Some(rival) = &known.under_antrea.rival {
@@ -99,10 +109,12 @@ fn ready(known: &Known) -> Verdict {
         Some(_) => {
             match known.entry.own_slices.iter().find_map(|(name, slice)| Some((name, slice.failure()?))) {
                 Some((name, failure)) => failed(format!(
-                    "the leader has merged this export, but does not take in some of its endpoints (ResourceExport {name}): {}",
+                    "the leader has merged {what}, but does not take in some of its endpoints (ResourceExport {name}): {}",
                     said(failure)
                 )),
-                None => Verdict::new(READY, Status::True, "Exported", "the leader has merged this export"),
+                None => {
+                    Verdict::new(READY, Status::True, "Exported", format!("the leader has merged {what}"))
+                }
             }
         }
         None => pending("the record is written; the leader has not merged it yet"),
@@ -119,22 +131,31 @@ fn said(failure: &AntreaCondition) -> String {
 fn keep_ready(want: &mut [Condition], have: &[Condition]) {
     let ready = |c: &&Condition| c.type_ == READY;
     // But for what followed from an export that was not valid, and is by now.
-    let have = have
-        .iter()
-        .find(ready)
-        .filter(|have| have.reason != PENDING || have.status != Status::False.as_str());
+    let have = have.iter().find(ready).filter(|have| !is_unexported(have));
     if let (Some(want), Some(have)) = (want.iter_mut().find(|c| ready(&&**c)), have) {
         *want = have.clone();
     }
 }
 
-/// Until there is a verdict on the record of now, the one before stands: conflicts neither come nor go for that. An export that is
-/// not valid takes no part in any.
+/// Until there is a verdict on the record of now, the one before stands: conflicts neither come nor go for that. What is not exported
+/// takes no part in any.
 fn keep_conflict(want: &mut Vec<Condition>, have: &[Condition]) {
-    let is_valid = want.iter().any(|c| c.type_ == VALID && c.status == Status::True.as_str());
-    if is_valid && !want.iter().any(is_conflict) {
+    let is_exported = want.iter().any(|c| c.type_ == READY && !is_unexported(c));
+    if is_exported && !want.iter().any(is_conflict) {
         want.extend(have.iter().find(|c| is_conflict(c)).cloned());
     }
+}
+
+/// Whether it is not known before the leader is there whether something is exported: something was, and cannot be as it is now.
+fn is_unknown(known: &Known, have: &[Condition]) -> bool {
+    let Offered { offer, invalid } = offered(known);
+    let was_exported = have.iter().any(|c| c.type_ == READY && !is_unexported(c));
+    was_exported && offer.is_none() && invalid.is_some_and(|invalid| !invalid.is_end)
+}
+
+/// Whether `Ready` says that nothing is exported.
+fn is_unexported(ready: &Condition) -> bool {
+    ready.reason == PENDING && ready.status == Status::False.as_str()
 }
 
 fn is_conflict(condition: &Condition) -> bool {
@@ -177,6 +198,9 @@ impl ExportStatus {
             return Ok(Outcome::Done);
         };
         let have = export.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        if !self.leader_watches.are_listed() && known.as_ref().is_some_and(|known| is_unknown(known, have)) {
+            return Ok(Outcome::Done);
+        }
         let want = self.want(export, have, &verdicts)?;
         let is_settled = have.iter().any(is_conflict) && !want.conditions.iter().any(is_conflict);
         if already_said(have, &want.conditions) && !is_settled {
@@ -217,8 +241,8 @@ impl ExportStatus {
     ) -> Result<ServiceExportStatus, Error> {
         let mut want = conditions(verdicts, have, export.metadata.generation, &Time(Timestamp::now()));
         keep_conflict(&mut want, have);
-        if !self.leader_watches.are_listed() && verdicts.iter().all(|verdict| verdict.status != Status::False)
-        {
+        let is_exported = |verdict: &Verdict| verdict.type_ == READY && verdict.status != Status::False;
+        if !self.leader_watches.are_listed() && verdicts.iter().any(is_exported) {
             keep_ready(&mut want, have);
         }
         self.writer.known::<Export, _>(&ServiceExportStatus { conditions: want })

@@ -20,7 +20,7 @@ use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::payload::{check_endpoints, check_service, check_slice};
+use super::payload::{check_endpoints, check_slice};
 
 /// A ResourceExport. Whatever is in it, the watch goes on.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -205,7 +205,7 @@ fn merged(payload: ServicePayload) -> Result<ServicePayload, Objection> {
     if payload.withdrawn {
         return Ok(ServicePayload { withdrawn: true, ..ServicePayload::default() });
     }
-    check_service(&payload)?;
+    payload.check().map_err(|unfit| Objection::new(unfit.reason(), unfit.to_string()))?;
     Ok(ServicePayload { service_spec: spec(payload.service_spec), ..payload })
 }
 

@@ -110,14 +110,14 @@ pub(crate) fn rival(known: &Known, other: impl Fn(&ServiceName) -> Option<Known>
 
 /// What exports are ordered by, if it is offered.
 fn age(known: &Known) -> Option<(Option<Timestamp>, ServiceName)> {
-    Some((offer(known).ok()??.exported_at(), known.service.clone()))
+    Some((offer(known)?.exported_at(), known.service.clone()))
 }
 
 /// The steps towards the records that such a leader has to have of this cluster. One that is being deleted is waited for.
 pub(crate) fn desired(known: &Known) -> Vec<Step> {
     let (us, service, entry) = (known.us(), &known.service, &known.entry);
     let own = [entry.own_service.as_deref(), entry.own_endpoints.as_deref()];
-    let offer = offer(known).unwrap_or_default().filter(|_| known.under_antrea.rival.is_none());
+    let offer = offer(known).filter(|_| known.under_antrea.rival.is_none());
     let Some(offer) = offer else {
         let there = own.into_iter().flatten().filter(|record| !is_going(record));
         return there.map(|record| Step::Delete { have: record.clone() }).collect();

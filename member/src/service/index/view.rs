@@ -41,6 +41,7 @@ pub(crate) struct Export {
 
 fn exportable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Lenient<ServiceExportSpec>, D::Error> {
     let Lenient(spec) = Lenient::<ServiceExportSpec>::deserialize(deserializer)?;
+    let spec = spec.map_err(|error| format!("the spec of the ServiceExport cannot be read: {error}"));
     Ok(Lenient(spec.and_then(|spec| {
         check_size(&spec.exported_labels, &spec.exported_annotations)?;
         Ok(spec)

@@ -113,7 +113,7 @@ pub(crate) fn with(mut entry: ServiceEntry, change: impl FnOnce(&mut ServiceEntr
 /// The Service record of cluster `east` as the API server has it.
 pub(crate) fn own_record(uid: &str, generation: i64) -> OwnRecord {
     let known = known("east", &entry());
-    let payload = offer(&known).unwrap().unwrap().service();
+    let payload = offer(&known).unwrap().service();
     let mut record = record(&known, SERVICE, name::service_export("east", &service()), |spec| {
         spec.service = Some(payload);
     });

@@ -1,5 +1,7 @@
 //! A Service's endpoints as slices: those that travel, and those that this cluster uses itself. Pure.
 
+mod kept;
+
 use std::collections::BTreeMap;
 
 use api::{
@@ -8,43 +10,52 @@ use api::{
     name, port,
     slice::{self, SlicePayload, SlicePort},
 };
-use k8s_openapi::api::discovery::v1::EndpointConditions;
+use k8s_openapi::api::{core::v1 as core, discovery::v1::EndpointConditions};
 
+use super::Offer;
 use crate::service::index::{
     cluster::EndpointIp,
-    entry::ServiceEntry,
-    known::Known,
-    view::{self, Service, Slice},
+    view::{self, Slice},
 };
 
 /// The slices that other clusters get, by the names of their records.
-pub(super) fn exported(known: &Known, local: &Service) -> BTreeMap<String, SlicePayload> {
+pub(super) fn exported(offer: &Offer<'_>) -> BTreeMap<String, SlicePayload> {
+    let known = offer.known;
     match known.cluster.endpoint_ip {
-        EndpointIp::Pod => own(known, local),
-        EndpointIp::Cluster => {
+        // A headless Service that was exported before this member exported ClusterIPs has none.
+        EndpointIp::Cluster if !(offer.is_kept && offer.payload.is_headless()) => {
             let of_family = |address: &String| {
                 // Not the name of any EndpointSlice.
                 let source = format!("ClusterIP/{}", family::of(address));
                 let record = name::slice_export(known.us(), &known.service, &source);
-                (record, cluster_ip(address, &known.entry, local))
+                (record, cluster_ip(address, offer))
             };
-            local.spec.addresses().map(of_family).collect()
+            offer.local.spec.addresses().map(of_family).collect()
         }
+        _ => own(offer),
     }
 }
 
 /// The slices of the Service here, as other clusters would see them.
-pub(super) fn own(known: &Known, local: &Service) -> BTreeMap<String, SlicePayload> {
-    let families = known.families(local);
+pub(super) fn own(offer: &Offer<'_>) -> BTreeMap<String, SlicePayload> {
+    let known = offer.known;
+    let families = family::said(offer.payload.service_spec.ip_families.as_deref().unwrap_or_default());
     let of_families = known.entry.slices.iter().filter(|(_, slice)| families.contains(&slice.address_type));
     let of = |source: &String, slice: &Slice| {
         let record = name::slice_export(known.us(), &known.service, source);
-        let said = known.entry.own_slices.get(&record).and_then(|own| own.spec.0.as_ref().ok());
-        let said = said.and_then(|spec| spec.endpoint_slice.as_ref());
-        let payload = payload(slice, &local.spec.ports, said);
-        (record, payload)
+        let ports = match offer.is_kept {
+            true => kept::ports(offer, &record, slice),
+            false => ports(slice, &offer.local.spec.ports, said(offer, &record)),
+        };
+        (record, payload(slice, ports))
     };
     of_families.map(|(source, slice)| of(source, slice)).collect()
+}
+
+/// What the record of that name says.
+fn said<'a>(offer: &Offer<'a>, record: &str) -> Option<&'a SlicePayload> {
+    let record = offer.known.entry.own_slices.get(record)?;
+    record.spec.0.as_ref().ok()?.endpoint_slice.as_ref()
 }
 
 /// Who writes the slices of Services that select Pods.
@@ -74,25 +85,35 @@ fn word(name: Option<&String>) -> &str {
     name.map(String::as_str).unwrap_or_default()
 }
 
-/// The slice as other clusters see it. Its ports belong to Service ports by name; one that belongs to none is not reached
-/// through the Service here, and so not elsewhere.
-fn payload(slice: &Slice, service_ports: &[ServicePort], said: Option<&SlicePayload>) -> SlicePayload {
-    let mut ports: Vec<_> = slice
-        .ports
-        .iter()
-        .filter_map(|port| {
-            let name = port.name.clone().filter(|name| !name.is_empty());
-            let named_so = service_ports.iter().find(|p| word(p.name.as_ref()) == word(name.as_ref()));
-            let service_port = named_so.or_else(|| renamed(slice, port, service_ports, said))?;
-            Some(SlicePort {
-                name,
-                protocol: port::protocol(port.protocol.as_deref()).to_owned(),
-                port: port.port?,
-                service_port: service_port.port,
-                app_protocol: service_port.app_protocol.clone(),
-            })
-        })
-        .collect();
+/// The ports of a slice that belong to Service ports, by name; one that belongs to none is not reached through the Service here, and so not
+/// elsewhere.
+fn ports(slice: &Slice, service_ports: &[ServicePort], said: Option<&SlicePayload>) -> Vec<SlicePort> {
+    let of = |port: &view::SlicePort| {
+        let name = word(port.name.as_ref());
+        let named_so = service_ports.iter().find(|p| word(p.name.as_ref()) == name);
+        let of = named_so.or_else(|| renamed(slice, port, service_ports, said))?;
+        exported_port(port, of.port, of.app_protocol.clone())
+    };
+    slice.ports.iter().filter_map(of).collect()
+}
+
+/// A port of a slice, which leads to that port of the Service.
+fn exported_port(
+    port: &view::SlicePort,
+    service_port: i32,
+    app_protocol: Option<String>,
+) -> Option<SlicePort> {
+    Some(SlicePort {
+        name: port.name.clone().filter(|name| !name.is_empty()),
+        protocol: port::protocol(port.protocol.as_deref()).to_owned(),
+        port: port.port?,
+        service_port,
+        app_protocol,
+    })
+}
+
+/// The slice with these ports as other clusters see it.
+fn payload(slice: &Slice, mut ports: Vec<SlicePort>) -> SlicePayload {
     ports.sort_by(|a, b| (a.service_port, &a.protocol).cmp(&(b.service_port, &b.protocol)));
     // A zone is a hint, and nobody could use this one.
     let zone = |zone: Option<String>| zone.filter(|zone| name::is_label_value(zone));
@@ -103,22 +124,23 @@ fn payload(slice: &Slice, service_ports: &[ServicePort], said: Option<&SlicePayl
     SlicePayload { address_type: slice.address_type.clone(), ports, endpoints }
 }
 
-/// A ClusterIP as an endpoint: ready while any Pod behind it is.
-fn cluster_ip(address: &str, entry: &ServiceEntry, local: &Service) -> SlicePayload {
+/// A ClusterIP as an endpoint: ready while any Pod behind it is. A port that the Service does not have any more leads nowhere.
+fn cluster_ip(address: &str, offer: &Offer<'_>) -> SlicePayload {
     let address_type = family::of(address);
-    let behind = entry.slices.values().filter(|slice| slice.address_type == address_type);
+    let behind = offer.known.entry.slices.values().filter(|slice| slice.address_type == address_type);
     let ready = behind.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.shared.is_ready());
     let conditions = EndpointConditions { ready: Some(ready), ..EndpointConditions::default() };
-    let port = |port: &ServicePort| SlicePort {
+    let port = |port: &core::ServicePort| SlicePort {
         name: port.name.clone().filter(|name| !name.is_empty()),
         protocol: port::protocol(port.protocol.as_deref()).to_owned(),
         port: port.port,
         service_port: port.port,
         app_protocol: port.app_protocol.clone(),
     };
+    let ports = offer.ports().iter().filter(|port| offer.local_port(port).is_some());
     SlicePayload {
         address_type: address_type.to_owned(),
-        ports: local.spec.ports.iter().map(port).collect(),
+        ports: ports.map(port).collect(),
         endpoints: vec![slice::Endpoint {
             addresses: vec![address.to_owned()],
             conditions: Some(conditions),
@@ -134,6 +156,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::service::index::entry::ServiceEntry;
     use crate::service::offer::{
         fixture::{Settings, entry, known_with},
         offer,
@@ -149,7 +172,8 @@ mod tests {
         let (mut entry, mut settings) = (entry(), Settings::default());
         change(&mut entry, &mut settings);
         let known = known_with("east", &entry, settings);
-        let offer = offer(&known).map_err(|invalid| invalid.reason)?.unwrap();
+        let offered = crate::service::offer::offered(&known);
+        let offer = offered.offer.ok_or_else(|| offered.invalid.unwrap().reason)?;
         Ok(Offered { service: offer.service(), slices: offer.slices() })
     }
 
@@ -249,7 +273,7 @@ mod tests {
                 spec(entry, &json!({"ports": [{"port": 80}]}));
                 if said {
                     let known = known_with("east", entry, Settings::default());
-                    let slices = offer(&known).unwrap().unwrap().slices();
+                    let slices = offer(&known).unwrap().slices();
                     entry.own_slices = slices
                         .into_iter()
                         .map(|(name, payload)| {

@@ -1,71 +1,54 @@
 //! Whether an export can be made, and what it asks for.
 
-use api::{
-    ServiceName, family, label,
-    resource_export::{PORTS_MAX, ServicePayload},
-};
+use api::{ServiceName, family, label, resource_export::ServicePayload};
 
 use crate::service::index::{
     cluster::EndpointIp,
-    entry::{ServiceEntry, Unexported},
     known::Known,
     view::{Export, Service},
 };
 
-/// Why a ServiceExport exports nothing.
+/// Why a ServiceExport cannot be exported as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Invalid {
     /// In CamelCase: the standard reason where the Multi-Cluster Services API has one.
     pub(crate) reason: &'static str,
     /// A sentence.
     pub(crate) message: String,
+    /// Whether it ends the export; otherwise the last valid export stays.
+    pub(crate) is_end: bool,
 }
 
 impl Invalid {
-    fn new(reason: &'static str, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
+    fn end(reason: &'static str, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), is_end: true }
+    }
+
+    fn edit(reason: &'static str, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), is_end: false }
     }
 }
 
-/// What we exported last under that name, if its ServiceExport is gone and it is not known that somebody decided that.
-///
-/// The record may have vanished as well, where this cluster leads and all CRDs were deleted. Then our own part in what is
-/// imported here shows that there was one: it is no younger than the export.
-pub(crate) fn still_exported(us: &str, entry: &ServiceEntry) -> Option<ServicePayload> {
-    if entry.export.is_some() || entry.unexported == Some(Unexported::Decided) {
-        return None;
-    }
-    let record = entry.own_service.as_deref();
-    let payload = record.and_then(|record| record.spec.0.as_ref().ok()?.service.as_ref());
-    match (payload, &entry.last_exported) {
-        (Some(payload), _) => (!payload.withdrawn).then(|| {
-            // Antrea's records do not have it: the record is hardly younger than the export.
-            let created = record.and_then(|record| record.metadata.creation_timestamp.clone());
-            ServicePayload { exported_at: payload.exported_at.clone().or(created), ..payload.clone() }
-        }),
-        (None, Some(payload)) => Some((**payload).clone()),
-        (None, None) => {
-            let slices = entry.imported_from(us).filter_map(|name| entry.imported_slices.get(name));
-            let age = slices
-                .filter_map(|slice| slice.metadata.creation_timestamp.clone())
-                .min_by_key(|time| time.0)?;
-            Some(ServicePayload { exported_at: Some(age), ..ServicePayload::default() })
-        }
-    }
-}
+/// The reason of what is being deleted, and held by a finalizer.
+const TERMINATING: &str = "Terminating";
+/// The reason of the Multi-Cluster Services API for a Service that is of the wrong kind.
+const INVALID_TYPE: &str = "InvalidServiceType";
 
 /// What the ServiceExport itself asks for.
 pub(super) fn asked_for(export: &Export) -> Result<ServicePayload, Invalid> {
-    let spec = export.spec.0.as_ref();
-    let spec =
-        spec.map_err(|error| Invalid::new("InvalidExport", format!("spec does not decode: {error}")))?;
+    if export.metadata.deletion_timestamp.is_some() {
+        let message = "this ServiceExport is being deleted, and exists only until its finalizers are removed";
+        return Err(Invalid::end(TERMINATING, message));
+    }
+    let invalid = |error: String| Invalid::edit("InvalidExport", error);
+    let spec = export.spec.0.as_ref().map_err(|error| invalid(error.clone()))?;
     let payload = ServicePayload {
         exported_at: export.metadata.creation_timestamp.clone(),
         exported_labels: spec.exported_labels.clone(),
         exported_annotations: spec.exported_annotations.clone(),
         ..ServicePayload::default()
     };
-    payload.check_metadata().map_err(|error| Invalid::new("InvalidExport", error))?;
+    payload.check_metadata().map_err(invalid)?;
     Ok(payload)
 }
 
@@ -76,20 +59,35 @@ pub(super) fn excluded(namespace: &str) -> Invalid {
         label::EXPORT,
         label::FALSE
     );
-    Invalid::new("NamespaceExcluded", message)
+    Invalid::end("NamespaceExcluded", message)
 }
 
-pub(super) fn no_service(service: &ServiceName) -> Invalid {
-    Invalid::new("NoService", format!("there is no Service {service}"))
+/// The Service, if there is one that other clusters could reach.
+pub(super) fn present<'a>(service: Option<&'a Service>, name: &ServiceName) -> Result<&'a Service, Invalid> {
+    let Some(service) = service else {
+        return Err(Invalid::end("NoService", format!("there is no Service {name}")));
+    };
+    if service.metadata.deletion_timestamp.is_some() {
+        let message =
+            format!("Service {name} is being deleted, and exists only until its finalizers are removed");
+        return Err(Invalid::end(TERMINATING, message));
+    }
+    match service.spec.type_.as_deref() {
+        Some("ExternalName") => {
+            Err(Invalid::end(INVALID_TYPE, "a Service of type ExternalName cannot be exported"))
+        }
+        _ => Ok(service),
+    }
 }
 
+/// Whether a Service of that kind can be exported from this cluster.
 pub(super) fn exportable(service: &Service, known: &Known) -> Result<(), Invalid> {
     let annotations = service.metadata.annotations.as_ref();
     if annotations.is_some_and(|annotations| annotations.contains_key(label::IMPORTED_SERVICE)) {
         let message = "this Service was imported from other clusters and cannot be exported again";
-        return Err(Invalid::new("ImportedService", message));
+        return Err(Invalid::edit("ImportedService", message));
     }
-    let no = |message: &str| Err(Invalid::new("InvalidServiceType", message));
+    let no = |message: &str| Err(Invalid::edit(INVALID_TYPE, message));
     match service.spec.type_.as_deref() {
         None | Some("ClusterIP" | "NodePort" | "LoadBalancer") => {}
         Some(other) => return no(&format!("a Service of type {other} cannot be exported")),
@@ -112,12 +110,10 @@ pub(super) fn exportable(service: &Service, known: &Known) -> Result<(), Invalid
     if service.spec.ports.is_empty() && !is_headless {
         return no("the Service has no ports");
     }
-    // The leader's API server would refuse the record again and again. One with fewer, but too many, the leader refuses once, and its
-    // cluster keeps the part it had.
-    let count = service.spec.ports.len();
-    if count > usize::from(PORTS_MAX) {
-        let message = format!("the Service has {count} ports, and no record has more than {PORTS_MAX}");
-        return Err(Invalid::new("TooManyPorts", message));
-    }
     Ok(())
+}
+
+/// Whether the leader would take it, and every importer's API server: the leader asks the same.
+pub(super) fn fits(payload: &ServicePayload) -> Result<(), Invalid> {
+    payload.check().map_err(|unfit| Invalid::edit(unfit.reason(), unfit.to_string()))
 }

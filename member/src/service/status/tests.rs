@@ -8,7 +8,7 @@ use crate::service::{
         entry::{LeaderRecord, ServiceEntry, Unexported},
         known::UnderAntrea,
     },
-    offer::fixture::{Settings, entry, known, known_with, own_record},
+    offer::fixture::{Settings, entry, known, known_with, local_service, own_record},
 };
 
 fn words(known: &Known) -> Vec<(&'static str, &'static str, String)> {
@@ -77,6 +77,22 @@ fn r10_r11_conditions_follow_the_export_on_its_way() {
         "and has one record for both"
     );
 
+    let many = serde_json::json!(
+        (1..=101).map(|n| serde_json::json!({"port": n, "name": format!("p{n}")})).collect::<Vec<_>>()
+    );
+    entry.service = Some(Arc::new(local_service(|service| service["spec"]["ports"] = many)));
+    assert_eq!(
+        says(&entry)[..2],
+        [(VALID, "False", "TooManyPorts".into()), (READY, "True", "Exported".into())]
+    );
+    let said = desired(&known("east", &entry));
+    assert!(
+        said[0].message.starts_with("the Service has 101 ports; the limit is 100. "),
+        "{}",
+        said[0].message
+    );
+    assert!(said[0].message.contains("the last valid export is still served"), "{}", said[0].message);
+    assert_eq!(said[1].message, "the leader has merged the last valid export");
     entry.service = None;
     assert_eq!(says(&entry)[0], (VALID, "False", "NoService".into()));
     (entry.export, entry.unexported) = (None, Some(Unexported::Decided));
@@ -92,13 +108,19 @@ fn r39_all_conflicts_are_said_at_once_and_stay_until_there_is_another_verdict() 
 
     let now = Time(Timestamp::UNIX_EPOCH);
     let have = conditions(&[both], &[], Some(1), &now);
-    let valid = |status| Verdict::new(VALID, status, "Valid", "");
-    let mut pending = conditions(&[valid(Status::True)], &have, Some(2), &now);
-    keep_conflict(&mut pending, &have);
-    assert_eq!(pending[1], have[0]);
-    let mut invalid = conditions(&[valid(Status::False)], &have, Some(2), &now);
+    let says = |valid, ready, reason| {
+        [Verdict::new(VALID, valid, "Valid", ""), Verdict::new(READY, ready, reason, "")]
+    };
+    let pending = says(Status::True, Status::Unknown, PENDING);
+    let kept = says(Status::False, Status::True, "Exported");
+    for takes_part in [pending, kept] {
+        let mut want = conditions(&takes_part, &have, Some(2), &now);
+        keep_conflict(&mut want, &have);
+        assert_eq!(want[2], have[0]);
+    }
+    let mut invalid = conditions(&says(Status::False, Status::False, PENDING), &have, Some(2), &now);
     keep_conflict(&mut invalid, &have);
-    assert_eq!(invalid.len(), 1, "it takes no part");
+    assert_eq!(invalid.len(), 2, "it takes no part");
     let mut decided = conditions(&[conflict(&[])], &have, Some(2), &now);
     keep_conflict(&mut decided, &have);
     assert_eq!(decided.len(), 1);

@@ -78,7 +78,7 @@ pub(in crate::service::import) fn own_slices(
 ) -> Vec<Slice> {
     let (us, service) = (known.us(), &known.service);
     let own: BTreeMap<String, SlicePayload> =
-        offer(known).ok().flatten().map(|offer| offer.own_slices()).unwrap_or_default();
+        offer(known).map(|offer| offer.own_slices()).unwrap_or_default();
     let sources = known.entry.slices.iter();
     let sources: BTreeMap<_, _> =
         sources.map(|(source, slice)| (name::slice_export(us, service, source), &**slice)).collect();

@@ -70,9 +70,12 @@ impl Part<ServiceName, ServiceEntry> for OwnRecord {
 }
 
 fn put_service(record: OwnRecord, entry: &mut ServiceEntry) -> Readers {
-    let payload = record.spec.0.as_ref().ok().and_then(|spec| spec.service.clone());
-    entry.last_exported = payload.filter(|service| !service.withdrawn).map(Arc::new);
     let is_antreas = !record.finalizers().is_empty();
+    // What cannot be read takes nothing back.
+    if let Some(payload) = record.spec.0.as_ref().ok().and_then(|spec| spec.service.as_ref()) {
+        let is_withdrawn = payload.withdrawn || is_antreas && record.metadata.deletion_timestamp.is_some();
+        entry.last_exported = (!is_withdrawn).then(|| Arc::new(payload.clone()));
+    }
     let is_new = entry.own_service.is_none();
     let differs = replace_with_status(&mut entry.own_service, record, |record| &mut record.status);
     // Under a leader of Antrea's the record of endpoints waits until the leader has taken this one.
