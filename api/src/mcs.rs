@@ -38,7 +38,7 @@ pub struct ServiceExportSpec {
 #[serde(rename_all = "camelCase")]
 pub struct ServiceExportStatus {
     /// `Valid`: the Service exists and can be exported. `Ready`: the leader has it. `Conflict`: it differs from other
-    /// clusters' exports of the same Service.
+    /// clusters' exports of the same Service. `NoReadyEndpoints`: no endpoint of it can answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -51,6 +51,10 @@ pub const READY: &str = "Ready";
 
 /// Condition type: the exports of this Service differ (rule R-37).
 pub const CONFLICT: &str = "Conflict";
+
+/// Condition type of a ServiceExport and of a ServiceImport: no endpoint of it can answer. It is there once that was so for a while, and
+/// says since then how it is.
+pub const NO_READY_ENDPOINTS: &str = "NoReadyEndpoints";
 
 /// Condition type of a ServiceImport: whether the clusters that take part are there, and their endpoints answer from here.
 pub const CLUSTERS_REACHABLE: &str = "ClustersReachable";
@@ -166,7 +170,8 @@ pub struct ServiceImportStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["cluster".into()]))]
     pub clusters: Vec<ImportedCluster>,
-    /// `Ready`: the Service works in this cluster.
+    /// `Ready`: the Service works in this cluster. `ClustersReachable`: the clusters that take part are there. `NoReadyEndpoints`: no
+    /// endpoint of it can answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

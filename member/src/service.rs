@@ -8,6 +8,7 @@
 //! | [`irregular`] | Services about which somebody has to decide |
 //! | [`knowledge`] | the index, and the queues of the controllers |
 //! | [`export`], [`import`], [`status`], [`reading`] | the controllers |
+//! | [`unanswered`] | that no endpoint can answer: when it is said |
 //! | [`reach`] | whether endpoints of other clusters answer from here |
 //! | [`watches`], [`families`], [`machines`], [`allowance`] | how it is learned, and how much of it |
 //! | [`here`] | what needs no leader |
@@ -31,6 +32,7 @@ mod reading;
 mod shortfalls;
 mod signs;
 mod status;
+mod unanswered;
 mod watches;
 
 use std::{sync::Arc, time::Instant};
@@ -194,6 +196,7 @@ impl ServicesRun {
             vouching: self.vouching.clone(),
             room: self.room.clone(),
             withdrawals: self.withdrawals.clone(),
+            unanswered: Shared::default(),
             antrea: antrea.clone(),
             leader: leader.clone(),
             writer: self.here.writer.clone(),

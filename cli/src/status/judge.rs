@@ -42,11 +42,13 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
     let service_exports = exports.map(|entries| {
         let tally = objects::tally(entries, |c| objects::unless_true(c, &[VALID, READY], &[CONFLICT]));
         verdict.troubles("ServiceExport", &tally);
+        verdict.unanswered("ServiceExport", entries);
         tally
     });
     let service_imports = imports.map(|entries| {
         let tally = objects::tally(entries, |c| objects::unless_true(c, &[READY], &[]));
         verdict.troubles("ServiceImport", &tally);
+        verdict.unanswered("ServiceImport", entries);
         tally
     });
     let (offload_peers, namespace_offloadings) = match &found.offloading {

@@ -32,4 +32,5 @@ mod refused;
 mod restart;
 mod slices;
 mod taken;
+mod unanswered;
 mod writes;

@@ -4,6 +4,7 @@
 //! the uid, and nothing is touched that is neither labelled as ours nor written by us.
 
 mod address;
+mod answering;
 mod apply;
 mod continuity;
 mod demote;
@@ -52,6 +53,7 @@ use super::{
     index::{IMPORT, entry::ServiceEntry, known::Known},
     irregular::note,
     knowledge::Knowledge,
+    unanswered::Lasting,
 };
 use crate::identity::Identity;
 
@@ -68,6 +70,8 @@ pub(crate) struct Importing {
     pub(crate) room: Shared<Room>,
     /// What the leader takes back.
     pub(crate) withdrawals: Shared<Withdrawals>,
+    /// What nobody answers for.
+    pub(crate) unanswered: Shared<Lasting>,
     /// Members that run Antrea's controllers.
     pub(crate) antrea: Members,
     /// Reads from the Common Area.
@@ -90,6 +94,7 @@ impl Importing {
         let may_be_here = self.may_be_here(&service, known.as_ref().map_or(Need::Nothing, Need::of));
         let Some(known) = known.filter(|known| may_be_here && known.namespace.active) else {
             self.vouching.keep(&service, &BTreeSet::new());
+            self.unanswered.with(|all| all.forget(&service));
             self.note_irregular(&service, false, BTreeMap::new());
             self.withdrawals.with(|all| {
                 all.stays(&service);
@@ -109,6 +114,7 @@ impl Importing {
         let done = match plan {
             Plan::Nothing | Plan::Hold(_) => Ok(Outcome::Done),
             Plan::Remove => self.remove(&known.entry).await.map(|()| {
+                self.unanswered.with(|all| all.forget(&service));
                 // Its room is another's.
                 self.may_be_here(&service, Need::Nothing);
                 Outcome::Done

@@ -6,6 +6,7 @@
 mod kept;
 pub(crate) mod record;
 mod slices;
+mod unanswered;
 mod validity;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use self::{
     validity::{asked_for, excluded, exportable, fits, present},
 };
 pub(crate) use self::{kept::still_exported, validity::Invalid};
+use super::unanswered::Unanswered;
 use crate::service::index::{known::Known, view::Service};
 
 /// What this cluster exports under one Service name.
@@ -132,6 +134,11 @@ impl Offer<'_> {
     /// The slices of the Service here, which this cluster uses itself, by what records of them would be called.
     pub(crate) fn own_slices(&self) -> BTreeMap<String, SlicePayload> {
         slices::own(self)
+    }
+
+    /// Why no endpoint of it can answer; none if one can.
+    pub(crate) fn unanswered(&self) -> Option<Unanswered> {
+        unanswered::unanswered(self)
     }
 
     /// Ports that are exported.

@@ -10,7 +10,7 @@ use std::time::Instant;
 use api::{
     ServiceName,
     condition::{AntreaCondition, Condition, Status, Verdict, already_said, conditions},
-    mcs::{CONFLICT, READY, ServiceExportStatus, VALID},
+    mcs::{CONFLICT, NO_READY_ENDPOINTS, READY, ServiceExportStatus, VALID},
     resource_import::{Exporter, Objection},
 };
 use jiff::Timestamp;
@@ -29,6 +29,7 @@ use super::{
     index::{STATUS, known::Known, view::Export},
     knowledge::Knowledge,
     offer::{Invalid, Offered, offered},
+    unanswered::Lasting,
 };
 
 /// The reason of `Ready` while there is nothing to say yet, or nothing exported.
@@ -162,6 +163,15 @@ fn is_conflict(condition: &Condition) -> bool {
     condition.type_ == CONFLICT
 }
 
+/// Whether there is a condition which is not to be there any more.
+fn is_one_over(have: &[Condition], want: &[Condition]) -> bool {
+    let is_gone = |type_: &&str| {
+        let has = |conditions: &[Condition]| conditions.iter().any(|c| c.type_ == *type_);
+        has(have) && !has(want)
+    };
+    [CONFLICT, NO_READY_ENDPOINTS].iter().any(is_gone)
+}
+
 /// Whether the leader has not answered.
 fn is_pending(verdicts: &[Verdict]) -> bool {
     verdicts.iter().any(|verdict| verdict.reason == PENDING && verdict.status == Status::Unknown)
@@ -178,32 +188,40 @@ pub(crate) struct ExportStatus {
     events: Events,
     pending: Shared<Pending>,
     unsaid: Shared<Unsaid>,
+    unanswered: Shared<Lasting>,
 }
 
 impl ExportStatus {
     /// `leader_watches` are those of the Common Area; `writer` writes to this cluster.
     pub(crate) fn new(knowledge: Knowledge, leader_watches: Watches, writer: Writer, events: Events) -> Self {
-        let (pending, unsaid) = (Shared::default(), Shared::default());
-        Self { knowledge, leader_watches, writer, events, pending, unsaid }
+        let (pending, unsaid, unanswered) = (Shared::default(), Shared::default(), Shared::default());
+        Self { knowledge, leader_watches, writer, events, pending, unsaid, unanswered }
     }
 
     /// Brings the conditions of one ServiceExport up to date.
     pub(crate) async fn reconcile(self, service: ServiceName) -> Result<Outcome, Error> {
         let known = self.knowledge.known(&service).filter(|known| known.entry.unread().is_none());
         let export = known.as_ref().and_then(|known| known.entry.export.as_deref());
-        let verdicts = known.as_ref().map(desired).unwrap_or_default();
+        let mut verdicts = known.as_ref().map(desired).unwrap_or_default();
         let Some(export) = export.filter(|_| !verdicts.is_empty()) else {
             self.pending.with(|pending| pending.withdrawn(&service));
             self.unsaid.with(|unsaid| unsaid.take(&service));
+            self.unanswered.with(|all| all.forget(&service));
             return Ok(Outcome::Done);
         };
         let have = export.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         if !self.leader_watches.are_listed() && known.as_ref().is_some_and(|known| is_unknown(known, have)) {
             return Ok(Outcome::Done);
         }
+        let offer = known.as_ref().and_then(|known| offered(known).offer);
+        let (verdict, lasts) = self.unanswered.with(|all| match &offer {
+            Some(offer) => all.verdict(&service, offer.unanswered(), have, Instant::now()),
+            None => all.forget(&service),
+        });
+        verdicts.extend(verdict);
+        let done = lasts.map_or(Outcome::Done, Outcome::Requeue);
         let want = self.want(export, have, &verdicts)?;
-        let is_settled = have.iter().any(is_conflict) && !want.conditions.iter().any(is_conflict);
-        if already_said(have, &want.conditions) && !is_settled {
+        if already_said(have, &want.conditions) && !is_one_over(have, &want.conditions) {
             if let Some(before) = self.unsaid.with(|unsaid| unsaid.take(&service)) {
                 self.publish(&service, export, &before, &verdicts);
             }
@@ -211,7 +229,7 @@ impl ExportStatus {
             if !is_pending(&verdicts) {
                 self.pending.with(|pending| pending.ended(&service, Instant::now()));
             }
-            return Ok(Outcome::Done);
+            return Ok(done);
         }
         let wait = || self.pending.with(|pending| pending.wait(&service, Instant::now()));
         if let Some(wait) = is_pending(&verdicts).then(wait).flatten() {
@@ -227,7 +245,7 @@ impl ExportStatus {
             Ok(_) => {
                 let before = self.unsaid.with(|unsaid| unsaid.take(&service));
                 self.publish(&service, export, before.as_deref().unwrap_or(have), &verdicts);
-                Ok(Outcome::Done)
+                Ok(done)
             }
         }
     }
@@ -273,7 +291,7 @@ impl ExportStatus {
 
 /// Whether a condition says that somebody has to act. An export that is not valid is not ready either, and that is said once.
 fn is_bad(type_: &str, status: &str, reason: &str) -> bool {
-    let bad = if type_ == CONFLICT { Status::True } else { Status::False };
+    let bad = if [CONFLICT, NO_READY_ENDPOINTS].contains(&type_) { Status::True } else { Status::False };
     status == bad.as_str() && reason != PENDING
 }
 

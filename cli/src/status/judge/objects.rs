@@ -1,6 +1,6 @@
 //! Counting objects by their conditions, and naming the first of those with something wrong.
 
-use api::condition::AntreaCondition;
+use api::{condition::AntreaCondition, mcs::NO_READY_ENDPOINTS};
 
 use super::{DELETED, TRUE, Verdict, line, said};
 use crate::status::{
@@ -54,7 +54,27 @@ pub(super) fn named(have: &[AntreaCondition], type_: &str) -> Option<Said> {
     have.iter().find(|c| c.type_.as_deref() == Some(type_)).map(said)
 }
 
+/// How many are named in a note.
+const NOTED: usize = 3;
+
 impl Verdict<'_> {
+    /// Notes objects of which no endpoint can answer: nobody but their users knows whether that is meant.
+    pub(super) fn unanswered(&mut self, kind: &str, entries: &[Entry]) {
+        let of = |entry: &Entry| {
+            let said = named(&entry.conditions, NO_READY_ENDPOINTS).filter(|said| said.status == TRUE)?;
+            Some(format!("{}/{} ({})", entry.namespace, entry.name, said.reason))
+        };
+        let mut all: Vec<_> = entries.iter().filter_map(of).collect();
+        if all.is_empty() {
+            return;
+        }
+        all.sort();
+        let more = all.len().saturating_sub(NOTED);
+        all.truncate(NOTED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        self.notes.push(format!("{kind}s without an endpoint that can answer: {}{more}", all.join(", ")));
+    }
+
     /// One problem for each object named, and one for all others.
     pub(super) fn troubles(&mut self, kind: &str, tally: &Tally) {
         let plural = kind.to_lowercase();
@@ -93,6 +113,7 @@ fn next(kind: &str, condition: &Said, describe: &str) -> String {
         ("ServiceImport", "IPFamilyNotSupported") => {
             "export the Service with an IP family that all clusters have, or give this cluster that family".to_owned()
         }
+        (_, "Terminating") => format!("wait, or see to the finalizers that hold it; {describe}"),
         ("ServiceExport", "NoService") => "create the Service, or delete the ServiceExport".to_owned(),
         ("ServiceExport", "NamespaceExcluded") => {
             "delete the ServiceExport, or have the label multicluster.freeport.dev/export taken off the Namespace".to_owned()

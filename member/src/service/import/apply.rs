@@ -1,12 +1,15 @@
 //! Writing what has to be here of one import, in the order in which clients may find it. One step that fails does not keep the later
 //! ones from being done.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use api::{
     condition::{Verdict, already_said, conditions},
     lease::STALE,
-    mcs::{EndpointSliceObjects, ImportedCluster, ServiceImportStatus},
+    mcs::{CLUSTERS_REACHABLE, EndpointSliceObjects, ImportedCluster, ServiceImportStatus},
 };
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
@@ -16,6 +19,7 @@ use kube::{Resource, ResourceExt};
 
 use super::{
     Importing,
+    answering::unanswered,
     continuity::Writers,
     object::service_import,
     plan::DesiredImport,
@@ -114,19 +118,28 @@ impl Importing {
         }
         self.put_endpoints(known, &desired, is_reachable, &mut refusals).await;
         let (clusters, is_to_come) = standing(known, &desired);
+        let mut lasts = None;
         if refusals.are_all() {
             match written.as_ref().or(entry.import.as_deref()) {
                 Some(import) if !entry.is_anothers() => {
-                    self.write_status(import, &desired, clusters, &refusals).await?
+                    let have = import.status.0.as_ref().map(|status| status.conditions.as_slice());
+                    let is_here = !desired.taken && !desired.families.is_empty();
+                    let (verdict, wait) = self.unanswered.with(|all| match is_here {
+                        true => {
+                            let why = unanswered(known, &desired);
+                            all.verdict(service, why, have.unwrap_or_default(), Instant::now())
+                        }
+                        false => all.forget(service),
+                    });
+                    lasts = wait;
+                    let verdicts = [clusters].into_iter().chain(verdict).collect();
+                    self.write_status(import, &desired, verdicts, &refusals).await?
                 }
                 _ => self.warn_of(&want, &refusals),
             }
         }
-        let done = match () {
-            () if is_renamed => Outcome::Requeue(RENAMED),
-            () if is_to_come => Outcome::Requeue(STALE),
-            () => Outcome::Done,
-        };
+        let again = [is_renamed.then_some(RENAMED), is_to_come.then_some(STALE), lasts];
+        let done = again.into_iter().flatten().min().map_or(Outcome::Done, Outcome::Requeue);
         refusals.into_error().map_or(Ok(done), Err)
     }
 
@@ -185,16 +198,16 @@ impl Importing {
         self.knowledge.put_imported(&self.writer, have, &slice).await
     }
 
-    /// `clusters`: how it stands with them.
+    /// `others`: what there is to say beside `Ready`.
     async fn write_status(
         &self,
         import: &Import,
         desired: &DesiredImport,
-        clusters: Verdict,
+        others: Vec<Verdict>,
         refusals: &Refusals,
     ) -> Result<(), Error> {
-        let verdict = verdict::ready(&import.name_any(), desired, refusals);
-        let verdicts = [verdict.clone(), clusters];
+        let ready = verdict::ready(&import.name_any(), desired, refusals);
+        let verdicts: Vec<_> = [ready].into_iter().chain(others).collect();
         let have = import.status.0.clone().unwrap_or_default();
         let want =
             self.writer.known::<Import, _>(&status(desired, &verdicts, &have, import.metadata.generation))?;
@@ -205,14 +218,16 @@ impl Importing {
             return Ok(());
         }
         self.knowledge.services.put_status(&self.writer, IMPORT, import, &want).await?;
-        match verdict::transition(&have.conditions, &verdict) {
-            Some(Transition::Worse) => {
-                self.events.warn(import.object_ref(&()), "Import", &verdict.reason, &verdict.message);
+        for verdict in verdicts.iter().filter(|verdict| verdict.type_ != CLUSTERS_REACHABLE) {
+            match verdict::transition(&have.conditions, verdict) {
+                Some(Transition::Worse) => {
+                    self.events.warn(import.object_ref(&()), "Import", &verdict.reason, &verdict.message);
+                }
+                Some(Transition::Better) => {
+                    self.events.tell(import.object_ref(&()), "Import", &verdict.reason, &verdict.message);
+                }
+                None => {}
             }
-            Some(Transition::Better) => {
-                self.events.tell(import.object_ref(&()), "Import", &verdict.reason, &verdict.message);
-            }
-            None => {}
         }
         Ok(())
     }

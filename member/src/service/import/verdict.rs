@@ -3,7 +3,7 @@
 use api::{
     condition::{Condition, Status, Verdict},
     family,
-    mcs::READY,
+    mcs::{NO_READY_ENDPOINTS, READY},
     name,
 };
 use kit::write::Error;
@@ -142,7 +142,8 @@ pub(super) enum Transition {
 /// What `verdict` changes in the conditions of before.
 pub(super) fn transition(have: &[Condition], verdict: &Verdict) -> Option<Transition> {
     let before = have.iter().find(|condition| condition.type_ == verdict.type_);
-    let is_bad = verdict.status == Status::False;
+    let bad = if verdict.type_ == NO_READY_ENDPOINTS { Status::True } else { Status::False };
+    let is_bad = verdict.status == bad;
     let same_status = before.is_some_and(|before| before.status == verdict.status.as_str());
     match before {
         Some(before) if same_status && (!is_bad || before.reason == verdict.reason) => None,

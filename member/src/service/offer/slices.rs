@@ -39,17 +39,33 @@ pub(super) fn exported(offer: &Offer<'_>) -> BTreeMap<String, SlicePayload> {
 /// The slices of the Service here, as other clusters would see them.
 pub(super) fn own(offer: &Offer<'_>) -> BTreeMap<String, SlicePayload> {
     let known = offer.known;
-    let families = family::said(offer.payload.service_spec.ip_families.as_deref().unwrap_or_default());
+    let families = families(offer);
     let of_families = known.entry.slices.iter().filter(|(_, slice)| families.contains(&slice.address_type));
     let of = |source: &String, slice: &Slice| {
         let record = name::slice_export(known.us(), &known.service, source);
-        let ports = match offer.is_kept {
-            true => kept::ports(offer, &record, slice),
-            false => ports(slice, &offer.local.spec.ports, said(offer, &record)),
-        };
+        let ports = ports(offer, &record, slice);
         (record, payload(slice, ports))
     };
     of_families.map(|(source, slice)| of(source, slice)).collect()
+}
+
+/// The families that slices are exported of.
+pub(super) fn families(offer: &Offer<'_>) -> Vec<String> {
+    family::said(offer.payload.service_spec.ip_families.as_deref().unwrap_or_default())
+}
+
+/// Whether the endpoints of a slice are reached on any port through the Service here.
+pub(super) fn has_port(offer: &Offer<'_>, source: &str, slice: &Slice) -> bool {
+    let record = name::slice_export(offer.known.us(), &offer.known.service, source);
+    !ports(offer, &record, slice).is_empty()
+}
+
+/// The ports of that slice, whose record has that name.
+fn ports(offer: &Offer<'_>, record: &str, slice: &Slice) -> Vec<SlicePort> {
+    match offer.is_kept {
+        true => kept::ports(offer, record, slice),
+        false => current(slice, &offer.local.spec.ports, said(offer, record)),
+    }
 }
 
 /// What the record of that name says.
@@ -87,7 +103,7 @@ fn word(name: Option<&String>) -> &str {
 
 /// The ports of a slice that belong to Service ports, by name; one that belongs to none is not reached through the Service here, and so not
 /// elsewhere.
-fn ports(slice: &Slice, service_ports: &[ServicePort], said: Option<&SlicePayload>) -> Vec<SlicePort> {
+fn current(slice: &Slice, service_ports: &[ServicePort], said: Option<&SlicePayload>) -> Vec<SlicePort> {
     let of = |port: &view::SlicePort| {
         let name = word(port.name.as_ref());
         let named_so = service_ports.iter().find(|p| word(p.name.as_ref()) == name);

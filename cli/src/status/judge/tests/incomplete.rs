@@ -31,6 +31,30 @@ fn a_namespace_that_is_not_there_may_be_meant() {
 }
 
 #[test]
+fn what_has_no_endpoint_that_can_answer_may_be_meant() {
+    let without = |name: &str, status| {
+        let fine = [says("Valid", "True", "Valid", ""), says("Ready", "True", "Exported", "")];
+        let fine = fine.into_iter().chain([says("NoReadyEndpoints", status, "NotReady", "none is ready")]);
+        entry(name, fine.collect())
+    };
+    let all = ["e", "d", "c", "b", "a"].map(|name| without(name, if name == "b" { "False" } else { "True" }));
+    let found =
+        Found { exports: Some(Ok(all.into())), imports: Some(Ok(vec![without("e", "True")])), ..good() };
+    let report = report(&found, now());
+    assert!(report.is_well(), "{:?}", report.problems);
+    let without = "without an endpoint that can answer: ";
+    assert_eq!(
+        report.notes,
+        [
+            format!(
+                "ServiceExports {without}shop/a (NotReady), shop/c (NotReady), shop/d (NotReady) and 1 more"
+            ),
+            format!("ServiceImports {without}shop/e (NotReady)"),
+        ]
+    );
+}
+
+#[test]
 fn what_somebody_has_to_decide_about_is_a_problem_and_named() {
     let all = [
         ("ImportsComplete", "NotOurs", "kubectl delete serviceimport"),

@@ -1,7 +1,5 @@
 //! Objects of this cluster.
 
-use std::collections::BTreeSet;
-
 use api::{ServiceName, label, name};
 use kit::index::{Part, Readers};
 use kube::{Resource, ResourceExt};
@@ -11,7 +9,7 @@ use crate::service::index::{
     EXPORT, IMPORT, STATUS,
     endpoints::CoreEndpoints,
     entry::{NamespaceEntry, ServiceEntry},
-    view::{Derived, Export, Import, Namespace, Never, Service, Slice, is_imported},
+    view::{Derived, Export, Import, Namespace, Never, Service, Slice, SlicePort, is_imported},
 };
 
 fn own_name<T: Resource>(object: &T) -> Option<ServiceName> {
@@ -119,9 +117,10 @@ impl Part<ServiceName, ServiceEntry> for Slice {
             return readers.and(IMPORT.when(insert(&mut entry.imported_slices, self)));
         }
         let was_imported = entry.imported_slices.remove(&name).is_some();
-        let before = address_types(entry);
+        let before = entry.slices.get(&name).cloned();
         let changed = insert(&mut entry.slices, self);
-        source_readers(entry, &before).when(changed).and(IMPORT.when(was_imported))
+        let matters = before.as_deref().map(outline) != entry.slices.get(&name).map(|slice| outline(slice));
+        source_readers(entry, matters).when(changed).and(IMPORT.when(was_imported))
     }
 
     fn take(entry: &mut ServiceEntry, name: &str) -> Readers {
@@ -134,19 +133,20 @@ impl Part<ServiceName, ServiceEntry> for Slice {
 /// Takes an EndpointSlice of the Service itself out.
 fn take_source(entry: &mut ServiceEntry, name: &str) -> Readers {
     entry.not_kept.iter_mut().for_each(|unread| unread.forget_slice(name));
-    let before = address_types(entry);
     let was_there = entry.slices.remove(name).is_some();
-    source_readers(entry, &before).when(was_there)
+    source_readers(entry, true).when(was_there)
 }
 
-/// Who reads the EndpointSlices of the Service. Which families an export has may depend on them, and so whether it is valid.
-fn source_readers(entry: &ServiceEntry, types_before: &BTreeSet<String>) -> Readers {
-    let status = STATUS.when(*types_before != address_types(entry));
-    EXPORT.and(import(entry)).and(status).when(entry.is_exported())
+/// Who reads the EndpointSlices of the Service; the status where it `matters` to it.
+fn source_readers(entry: &ServiceEntry, matters: bool) -> Readers {
+    EXPORT.and(import(entry)).and(STATUS.when(matters)).when(entry.is_exported())
 }
 
-fn address_types(entry: &ServiceEntry) -> BTreeSet<String> {
-    entry.slices.values().map(|slice| slice.address_type.clone()).collect()
+/// What of an EndpointSlice matters to the status of an export: which families an export has may depend on it, and so whether it is valid;
+/// and whether an endpoint can answer.
+fn outline(slice: &Slice) -> (&str, bool, bool, &[SlicePort]) {
+    let is_ready = slice.endpoints.iter().any(|endpoint| endpoint.shared.is_ready());
+    (&slice.address_type, slice.endpoints.is_empty(), is_ready, &slice.ports)
 }
 
 /// The import that an object is of, as its label says.

@@ -32,6 +32,7 @@ fn importing(client: &Client) -> Importing {
         knowledge: Knowledge::new(Arc::unwrap_or_clone(known("west", &[], &entry(&[])).cluster)),
         vouching: Vouching::new(SERVICES, access.leases),
         withdrawals: Shared::default(),
+        unanswered: Shared::default(),
         room: Shared::new(Room::new(1)),
         antrea: access.antrea,
         leader: client.clone(),
