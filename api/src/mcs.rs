@@ -21,6 +21,24 @@ use serde::{Deserialize, Serialize};
     shortname = "svcex",
     shortname = "svcexport",
     category = "multicluster",
+    printcolumn(
+        name = "Valid",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Valid')].status",
+        description = "Whether the Service can be exported"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].status",
+        description = "Whether the leader has merged the export"
+    ),
+    printcolumn(
+        name = "Conflict",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Conflict')].status",
+        description = "Whether the exports of several clusters differ"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]

@@ -7,6 +7,7 @@ mod bad_record;
 mod bound;
 mod careless;
 mod carried;
+mod columns;
 mod conflict;
 mod downtime;
 mod drift;

@@ -1,0 +1,42 @@
+//! What `kubectl get` shows of exports.
+
+use api::mcs::ServiceExport;
+use e2e::{
+    cluster::Cluster,
+    fixture::shared,
+    seen::{imported, says},
+    waiting::eventually,
+};
+use k8s_openapi::NamespaceResourceScope;
+use kube::Resource;
+use serde_json::{Value, json};
+
+/// What `kubectl get` shows of an object: the columns, by their names.
+async fn columns<K>(cluster: &Cluster, namespace: &str, name: &str) -> Value
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+{
+    let request = http::Request::get(format!("{}/{name}", K::url_path(&(), Some(namespace))))
+        .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .body(vec![])
+        .unwrap();
+    let table: Value = cluster.client.request(request).await.unwrap();
+    let names = table["columnDefinitions"].as_array().unwrap();
+    let cells = table["rows"][0]["cells"].as_array().unwrap();
+    names.iter().zip(cells).map(|(name, cell)| (name["name"].as_str().unwrap(), cell.clone())).collect()
+}
+
+#[e2e::test]
+fn whether_an_export_is_valid_ready_and_in_conflict_is_seen_at_a_glance() {
+    shared(async |world| {
+        let ns = &world.namespace("columns", &["east", "west"]).await;
+        let (east, west) = (world.cluster("east"), world.cluster("west"));
+        east.exported(ns, "web", &["10.1.0.1"]).await;
+        eventually("imported", || imported(west, ns, "web")).await;
+        eventually("without conflict", || says(east, (ns, "web"), "Conflict", "False", "NoConflicts")).await;
+        let shown = columns::<ServiceExport>(east, ns, "web").await;
+        let shown = ["Valid", "Ready", "Conflict"].map(|column| shown[column].clone());
+        assert_eq!(shown, [json!("True"), json!("True"), json!("False")]);
+        world.release(ns).await;
+    });
+}
