@@ -51,6 +51,10 @@ pub const HUB: &str = "multicluster.freeport.dev/hub";
 /// Before the uid of our own announce, the value of [`HUB`] where a leader of Antrea's leads, which has no Lease.
 pub const HUB_OF_ANTREA: &str = "antrea/";
 
+/// Annotation of a ServiceImport: name of the Service that stands for it in this cluster. Gateways and dashboards of others know it (the
+/// reference implementation of the Multi-Cluster Services API).
+pub const DERIVED_SERVICE: &str = "multicluster.kubernetes.io/derived-service";
+
 /// Annotation of a ServiceImport that stays against the leader's word: a hash of what the member's ClusterSet said of what is to go
 /// ([`LET_GO`]) when it was withheld. Empty when it is not withheld any more.
 pub const WITHHELD: &str = "multicluster.freeport.dev/withheld";

@@ -7,6 +7,7 @@ use e2e::{
     waiting::eventually,
 };
 use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
 #[e2e::test]
@@ -49,6 +50,7 @@ fn r32_r57_an_import_says_that_there_are_slices() {
             let cluster = world.cluster(name);
             eventually(&format!("{name} imports"), || imported(cluster, &ns, "web")).await;
             let import = cluster.api::<ServiceImport>(&ns).get("web").await.unwrap();
+            assert_eq!(import.annotations()["multicluster.kubernetes.io/derived-service"], "antrea-mc-web");
             let said = import.status.unwrap().endpoint_slice_objects;
             assert_eq!(said, Some(EndpointSliceObjects::Present), "in {name}");
         }

@@ -15,6 +15,9 @@ use super::{Exported, ports};
 /// Longest value in a message: labels can be long, and the message of a condition has a limit.
 const SHOWN: usize = 400;
 
+/// How many clusters are named.
+const NAMED: usize = 3;
+
 /// A property of an export.
 pub(super) struct Property {
     /// Of the condition `Conflict`: a reason of the Multi-Cluster Services API.
@@ -84,8 +87,9 @@ impl Property {
     ) -> Option<Objection> {
         let (winner, oldest) = oldest_first.first()?;
         let winning = (self.value)(oldest);
-        let others = oldest_first.iter().filter(|(_, payload)| (self.value)(payload) != winning).count();
-        if others == 0 {
+        let others = oldest_first.iter().filter(|(_, payload)| (self.value)(payload) != winning);
+        let others: Vec<_> = others.map(|(cluster, _)| *cluster).collect();
+        if others.is_empty() {
             return None;
         }
         let (field, all) = (self.field, oldest_first.len());
@@ -129,9 +133,20 @@ impl Property {
                 format!("this export has {own}{lost}")
             }
         };
-        let message = format!("{field}: {from}; {others} of {all} clusters disagree; {side}");
+        let message = format!(
+            "{field}: {from}; {} of {all} clusters disagree ({}); {side}",
+            others.len(),
+            named(&others)
+        );
         Some(Objection { reason: self.reason.to_owned(), message })
     }
+}
+
+/// As in `east, north, west and 4 more`.
+fn named(clusters: &[&str]) -> String {
+    let more = clusters.len().saturating_sub(NAMED);
+    let first = clusters[..clusters.len() - more].join(", ");
+    if more > 0 { format!("{first} and {more} more") } else { first }
 }
 
 fn short(value: &str) -> String {

@@ -84,7 +84,7 @@ fn r37_everyone_is_told_what_wins_whose_it_is_how_many_disagree_and_where_they_s
     let sticky = with(|payload| payload.service_spec.session_affinity = Some("ClientIP".into()));
     let told = conflicts(&named(&[export(&["web 80"]), sticky, export(&["web 80"])]));
     let says = |who: usize| told[who][0].message.as_str();
-    let rule = "sessionAffinity: the value \"None\" of cluster a, the oldest export, is used; 1 of 3 clusters disagree; ";
+    let rule = "sessionAffinity: the value \"None\" of cluster a, the oldest export, is used; 1 of 3 clusters disagree (b); ";
     assert_eq!(says(0), format!("{rule}this export agrees with it"));
     assert_eq!(says(1), format!("{rule}this export has \"ClientIP\""));
 
@@ -92,7 +92,7 @@ fn r37_everyone_is_told_what_wins_whose_it_is_how_many_disagree_and_where_they_s
     assert_eq!(
         told[1][0].message,
         "ports: the Service has the ports of all exports; where two ports have the same name or number, it has the port of the \
-         older export (cluster a has the oldest export): web 80/TCP; 1 of 2 clusters disagree; this export has http 80/TCP, \
+         older export (cluster a has the oldest export): web 80/TCP; 1 of 2 clusters disagree (b); this export has http 80/TCP, \
          web 8080/TCP; clients cannot reach web 8080/TCP"
     );
 }
@@ -220,7 +220,7 @@ fn r38_r48_families_are_those_that_all_have_and_the_oldest_ones_first_stays() {
     assert_eq!(reasons(&[has(&["IPv4", "IPv6"]), has(&["IPv6", "IPv4"])]), vec![vec![""; 0]; 2], "as sets");
     let told = conflicts(&named(&[has(&["IPv4", "IPv6"]), has(&["IPv4"]), has(&["IPv6"])]));
     let used = "ipFamilies: IPv4 is used: the first IP family of cluster a, the oldest export, always; its second one only while \
-                every other export that has the first also has the second; 2 of 3 clusters disagree; ";
+                every other export that has the first also has the second; 2 of 3 clusters disagree (b, c); ";
     let sides = [
         "this export has IPv4, IPv6",
         "this export agrees with it",

@@ -52,7 +52,7 @@ pub(super) fn add(given: &MergedMetadata, metadata: &mut ObjectMeta) {
 fn new(given: &BTreeMap<String, String>, own: Option<&BTreeMap<String, String>>) -> BTreeMap<String, String> {
     let is_ours = |key: &str| {
         own.is_some_and(|own| own.contains_key(key))
-            || [label::HUB, label::WITHHELD, label::EXPORTED_METADATA].contains(&key)
+            || [label::HUB, label::WITHHELD, label::EXPORTED_METADATA, label::DERIVED_SERVICE].contains(&key)
     };
     given.iter().filter(|(key, _)| !is_ours(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }

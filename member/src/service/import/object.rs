@@ -1,7 +1,5 @@
 //! The Service and the ServiceImport of an import: pure.
 
-use std::collections::BTreeMap;
-
 use api::{
     family, label,
     mcs::{ClientIpConfig, ServiceImportSpec, SessionAffinityConfig},
@@ -90,8 +88,10 @@ pub(super) fn service_import(
         withheld => withheld.clone(),
     };
     let withheld = withheld.map(|withheld| (label::WITHHELD.to_owned(), withheld));
-    let annotations: BTreeMap<_, _> = hub.into_iter().chain(withheld).collect();
-    metadata.annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
+    // Somebody else's Service is none of the import, whatever its name.
+    let derived = if desired.taken { String::new() } else { name::imported_service(&known.service.name) };
+    let derived = (label::DERIVED_SERVICE.to_owned(), derived);
+    metadata.annotations = Some([derived].into_iter().chain(hub).chain(withheld).collect());
     metadata::add(&desired.exported, &mut metadata);
     Import { metadata, spec: Lenient(Ok(spec)), status: Lenient::default() }
 }

@@ -11,6 +11,7 @@ use kit::{index::Index, objects::Change};
 use serde_json::json;
 
 mod alone;
+mod answering;
 mod antrea;
 mod demoted;
 mod doubts;
@@ -124,7 +125,8 @@ fn carried_out_in(us: &str, families: &[String], mut entry: ServiceEntry) -> Ser
             let mut import = service_import(&known, &writers(), &desired, addresses);
             // A write sets the annotations it has and leaves the others.
             let noted = entry.import.take().and_then(|import| import.metadata.annotations.clone());
-            import.metadata.annotations = import.metadata.annotations.or(noted);
+            let set = import.metadata.annotations.take().unwrap_or_default();
+            import.metadata.annotations = Some(noted.unwrap_or_default().into_iter().chain(set).collect());
             entry.import = Some(Arc::new(import));
             entry.derived = derived.map(Arc::new);
             entry.accepted = desired.accepted.clone().or(entry.accepted.take());
@@ -154,7 +156,9 @@ fn r52_r53_r54_an_import_is_a_service_slices_and_a_service_import() {
     let derived = entry.derived.as_deref().unwrap();
     assert_eq!(derived.name_any(), "antrea-mc-web");
     assert_eq!(derived.annotations()["multicluster.antrea.io/imported-service"], "true");
-    let import = entry.import.as_deref().unwrap().spec.0.as_ref().unwrap();
+    let import = entry.import.as_deref().unwrap();
+    assert_eq!(import.annotations()["multicluster.kubernetes.io/derived-service"], "antrea-mc-web");
+    let import = import.spec.0.as_ref().unwrap();
     assert_eq!(
         (import.ips.as_slice(), import.ip_families.as_slice()),
         (&["10.96.0.9".to_owned()][..], &["IPv4".to_owned()][..])
