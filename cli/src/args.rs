@@ -1,6 +1,7 @@
 //! The command line.
 
 mod binding;
+mod duration;
 mod installing;
 mod leaving;
 mod naming;

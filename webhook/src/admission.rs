@@ -7,7 +7,8 @@ use k8s_openapi::ByteString;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use self::pod::{TooLarge, looked_at};
+pub(crate) use self::pod::NewPod;
+use self::pod::{TooLarge, read_pod};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
@@ -70,8 +71,8 @@ pub(crate) struct Request {
     pub(crate) uid: String,
     /// Where the object is to be. What the object says of it does not count.
     pub(crate) namespace: String,
-    /// Of the Pod that is to be created what a review looks at; nothing where none is.
-    pub(crate) pod: Option<Value>,
+    /// The Pod that is to be created; nothing where none is.
+    pub(crate) pod: Option<NewPod>,
 }
 
 #[derive(Deserialize, Default)]
@@ -94,7 +95,7 @@ impl Request {
         }
         let pod = match asked.creates_a_pod() {
             true if !is_dns_label(&asked.namespace) => return Err(Malformed::Namespace(asked.namespace)),
-            true => Some(looked_at(asked.object)?),
+            true => Some(read_pod(asked.object)?),
             false => None,
         };
         Ok(Self { uid: asked.uid, namespace: asked.namespace, pod })
@@ -114,8 +115,8 @@ impl Asked<'_> {
 /// What becomes of the Pod.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verdict {
-    /// It is created with these changes (RFC 6902), if any.
-    Allowed(Vec<Value>),
+    /// It is created with these changes (RFC 6902), if any, and whoever creates it reads this warning.
+    Allowed(Vec<Value>, Option<String>),
     /// It is not created.
     Denied(Denial),
 }
@@ -124,8 +125,8 @@ impl Verdict {
     /// One word for it.
     pub(crate) fn result(&self) -> &'static str {
         match self {
-            Self::Allowed(patch) if patch.is_empty() => "unchanged",
-            Self::Allowed(_) => "patched",
+            Self::Allowed(patch, _) if patch.is_empty() => "unchanged",
+            Self::Allowed(..) => "patched",
             Self::Denied(_) => "denied",
         }
     }
@@ -133,10 +134,16 @@ impl Verdict {
     /// The body of the answer to the request of this uid.
     pub(crate) fn answer(&self, uid: &str) -> Value {
         let response = match self {
-            Self::Allowed(patch) if patch.is_empty() => json!({"uid": uid, "allowed": true}),
-            Self::Allowed(patch) => {
-                let patch = ByteString(json!(patch).to_string().into_bytes());
-                json!({"uid": uid, "allowed": true, "patchType": "JSONPatch", "patch": patch})
+            Self::Allowed(patch, warning) => {
+                let mut response = json!({"uid": uid, "allowed": true});
+                if !patch.is_empty() {
+                    response["patchType"] = json!("JSONPatch");
+                    response["patch"] = json!(ByteString(json!(patch).to_string().into_bytes()));
+                }
+                if let Some(warning) = warning {
+                    response["warnings"] = json!([warning]);
+                }
+                response
             }
             Self::Denied(denial) => {
                 let status = json!({"code": 403, "reason": "Forbidden", "message": denial.to_string()});
@@ -205,11 +212,16 @@ mod tests {
     #[test]
     fn answers_are_what_api_servers_read() {
         let patch = json!({"op": "add", "path": "/spec/tolerations", "value": []});
-        let answer = Verdict::Allowed(vec![patch]).answer("1");
+        let answer = Verdict::Allowed(vec![patch], None).answer("1");
         let base64 = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL3NwZWMvdG9sZXJhdGlvbnMiLCJ2YWx1ZSI6W119XQ==";
         let response = json!({"uid": "1", "allowed": true, "patchType": "JSONPatch", "patch": base64});
         assert_eq!(answer, json!({"apiVersion": API_VERSION, "kind": KIND, "response": response}));
-        assert_eq!(Verdict::Allowed(vec![]).answer("2")["response"], json!({"uid": "2", "allowed": true}));
+        assert_eq!(
+            Verdict::Allowed(vec![], None).answer("2")["response"],
+            json!({"uid": "2", "allowed": true})
+        );
+        let warned = Verdict::Allowed(vec![], Some("it stays".into())).answer("2");
+        assert_eq!(warned["response"], json!({"uid": "2", "allowed": true, "warnings": ["it stays"]}));
         let denied = Verdict::Denied(Denial::NotOffloaded { namespace: "shop".into() }).answer("3");
         assert_eq!(denied["response"]["allowed"], false);
         let message = denied["response"]["status"]["message"].as_str().unwrap();

@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::offload::review::{Denial, is_placed, review};
+use api::offload::{
+    namespace::PodOffloadingStrategy,
+    review::{Denial, is_placed, review, review_untravelling},
+};
 use axum::{
     Router,
     body::Bytes,
@@ -24,7 +27,7 @@ use kit::failure::Failure;
 use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
-    admission::{Malformed, Request, Verdict},
+    admission::{Malformed, NewPod, Request, Verdict},
     metrics::Metrics,
     offloadings::{Offloading, Offloadings},
 };
@@ -110,11 +113,11 @@ impl Handler {
             if let Some(failure) = self.offloadings.unknown() {
                 return Err(Error::Blind(failure));
             }
-            return Ok((request.uid, Verdict::Allowed(vec![])));
+            return Ok((request.uid, Verdict::Allowed(vec![], None)));
         };
         // Also where nobody knows what its Namespace asks for.
-        if pod.get("spec").is_some_and(|spec| is_placed(pod, spec)) {
-            return Ok((request.uid, Verdict::Allowed(vec![])));
+        if pod.looked_at.get("spec").is_some_and(|spec| is_placed(&pod.looked_at, spec)) {
+            return Ok((request.uid, Verdict::Allowed(vec![], None)));
         }
         let namespace = request.namespace;
         let decided = match self.offloadings.of(&namespace).await {
@@ -122,26 +125,33 @@ impl Handler {
             Err(Failure::KindMissing) => Err(Denial::KindMissing { namespace }),
             Err(failure) => return Err(Error::Unavailable { namespace, failure }),
         };
-        Ok((request.uid, decided.map_or_else(Verdict::Denied, Verdict::Allowed)))
+        Ok((request.uid, decided.unwrap_or_else(Verdict::Denied)))
     }
 }
 
 /// The changes that the Pod needs.
-fn decide(
-    namespace: &str,
-    pod: &serde_json::Value,
-    offloading: Option<Offloading>,
-) -> Result<Vec<serde_json::Value>, Denial> {
+fn decide(namespace: &str, pod: &NewPod, offloading: Option<Offloading>) -> Result<Verdict, Denial> {
     let namespace = || namespace.to_owned();
     let offloading = offloading.ok_or_else(|| Denial::NotOffloaded { namespace: namespace() })?;
     let is_going = offloading.is_going();
     let spec = offloading.spec.0.map_err(|problem| Denial::Unreadable { namespace: namespace(), problem })?;
-    let patch = review(pod, &spec)?;
+    let patch = match &pod.cannot_travel {
+        None => review(&pod.looked_at, &spec)?,
+        Some(_) => review_untravelling(&pod.looked_at, &spec)?,
+    };
     // Its twin goes, or is gone already: nobody could send it, and where it is bound it stays for life.
     if is_going && !patch.is_empty() {
         return Err(Denial::Ending { namespace: namespace() });
     }
-    Ok(patch)
+    let is_remote = spec.pod_offloading_strategy == PodOffloadingStrategy::Remote;
+    let why = pod.cannot_travel.as_ref().filter(|_| is_remote);
+    let warning = why.map(|why| {
+        format!(
+            "the Pod stays Pending: strategy Remote of Namespace {} runs it in another cluster, and {why}",
+            namespace()
+        )
+    });
+    Ok(Verdict::Allowed(patch, warning))
 }
 
 async fn mutate_pod(State(handler): State<Handler>, request: extract::Request) -> Response {

@@ -56,6 +56,34 @@ async fn a_pod_gets_what_its_namespace_asks_for() {
 }
 
 #[tokio::test]
+async fn a_pod_that_cannot_travel_stays_at_home_or_is_created_with_a_warning() {
+    let webhook = Webhook::start(Duration::ZERO);
+    webhook.offloadings.know(offloading("both", &json!({})));
+    webhook.offloadings.know(offloading("shop", &json!({"podOffloadingStrategy": "Remote"})));
+    let client = webhook.client();
+    let with_config = |uid: &str, namespace: &str| {
+        let mut review = review(uid, namespace);
+        review["request"]["object"]["spec"]["volumes"] =
+            json!([{"name": "web", "configMap": {"name": "web"}}]);
+        review
+    };
+    let (_, answer) = asked(&client, &with_config("1", "both")).await;
+    let patch = patch_of(&answer);
+    let [affinity] = patch.as_array().unwrap().as_slice() else { panic!("{patch}") };
+    assert!(affinity["path"] == "/spec/affinity" && patch.to_string().contains("NotIn"), "{patch}");
+    assert_eq!(answer["response"].get("warnings"), None);
+    let (_, answer) = asked(&client, &with_config("2", "shop")).await;
+    assert_eq!(patch_of(&answer).as_array().unwrap().len(), 2);
+    let warning = answer["response"]["warnings"][0].as_str().unwrap();
+    assert!(
+        warning.contains("stays Pending") && warning.contains("spec.volumes[web].configMap"),
+        "{warning}"
+    );
+    let (_, answer) = asked(&client, &review("3", "shop")).await;
+    assert_eq!(answer["response"].get("warnings"), None);
+}
+
+#[tokio::test]
 async fn no_pod_is_placed_for_what_is_being_deleted() {
     let webhook = Webhook::start(Duration::ZERO);
     let going = |namespace: &str, strategy: &str| {

@@ -8,7 +8,7 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use self::terms::Required;
+use self::terms::{Imposed, Required, imposed};
 use super::{
     label,
     namespace::{NamespaceOffloadingSpec, PodOffloadingStrategy},
@@ -92,8 +92,23 @@ pub fn review(pod: &Value, offloading: &NamespaceOffloadingSpec) -> Result<Vec<V
     if offloading.pod_offloading_strategy == PodOffloadingStrategy::Local || is_placed(pod, spec) {
         return Ok(Vec::new());
     }
-    let affinity = affinity(spec, offloading)?;
+    let affinity = match imposed(offloading) {
+        Some(imposed) => affinity(spec, &imposed)?,
+        None => None,
+    };
     Ok(affinity.into_iter().chain(toleration(spec)).collect())
+}
+
+/// [`review`] of a Pod that cannot travel: `LocalAndRemote` keeps it on Nodes of this cluster. With `Remote` it may run nowhere else, so it
+/// follows the strategy as every Pod, and says at the virtual node why it does not run.
+pub fn review_untravelling(pod: &Value, offloading: &NamespaceOffloadingSpec) -> Result<Vec<Value>, Denial> {
+    let spec = pod.get("spec").filter(|spec| spec.is_object() && !is_placed(pod, spec));
+    match (offloading.pod_offloading_strategy, spec) {
+        (PodOffloadingStrategy::LocalAndRemote, Some(spec)) => {
+            Ok(affinity(spec, &[Imposed::at_home()])?.into_iter().collect())
+        }
+        _ => review(pod, offloading),
+    }
 }
 
 /// Whether somebody else decides where a Pod with this `spec` runs: no strategy does.
@@ -120,7 +135,7 @@ const AFFINITY: [&str; 4] =
     ["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"];
 
 /// Sets the terms that are missing, with no more around them than is missing too.
-fn affinity(spec: &Value, offloading: &NamespaceOffloadingSpec) -> Result<Option<Value>, Denial> {
+fn affinity(spec: &Value, imposed: &[Imposed]) -> Result<Option<Value>, Denial> {
     let mut present = spec;
     let mut depth = 0;
     while let Some(next) =
@@ -129,7 +144,7 @@ fn affinity(spec: &Value, offloading: &NamespaceOffloadingSpec) -> Result<Option
         (present, depth) = (next, depth + 1);
     }
     let terms = if depth == AFFINITY.len() { present } else { &Value::Null };
-    let Some(terms) = Required::of(terms)?.with(offloading)? else { return Ok(None) };
+    let Some(terms) = Required::of(terms)?.with(imposed)? else { return Ok(None) };
     let (there, missing) = AFFINITY.split_at(depth.min(AFFINITY.len() - 1));
     let Some((first, inner)) = missing.split_first() else { return Ok(None) };
     let path: String = there.iter().chain([first]).map(|field| format!("/{field}")).collect();

@@ -107,6 +107,13 @@ pub fn seal(content: &[u8], about: &str, to: &PublicKey, from: &PrivateKey) -> R
     if sealed.len() > SEALED_MAX { Err(CannotSeal::TooLong(sealed.len())) } else { Ok(sealed) }
 }
 
+/// Characters of [`seal`]'s text where the content has so many bytes.
+pub fn sealed_length(content: usize) -> usize {
+    /// Bytes by which the cipher tells what was changed.
+    const TAG: usize = 16;
+    (KEY_LENGTH + content + TAG).div_ceil(3) * 4
+}
+
 /// Each part with its length, so that no two lists of parts are the same bytes.
 fn seed(content: &[u8], about: &str, to: &PublicKey, from: &PrivateKey) -> [u8; KEY_LENGTH] {
     let (to, from) = (to.0.to_bytes(), from.0.to_bytes());
@@ -194,6 +201,7 @@ mod tests {
         #[test]
         fn what_was_sealed_opens(content in prop::collection::vec(any::<u8>(), 0..2000), about in ".{0,40}") {
             let sealed = seal(&content, &about, &key(2).public(), &key(1)).unwrap();
+            prop_assert_eq!(sealed.len(), sealed_length(content.len()));
             prop_assert_eq!(open(&sealed, &about, &key(2)).unwrap(), content);
         }
     }

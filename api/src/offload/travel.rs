@@ -1,7 +1,7 @@
 //! What travels of a Pod, and what becomes of it at the host.
 //!
-//! On the raw JSON, so that a field of a Kubernetes newer than we are travels. The home refuses early what cannot travel;
-//! the host looks again, since a home may be hostile: both by [`spec`].
+//! On the raw JSON, so that a field of a Kubernetes newer than we are travels. The home refuses early what cannot travel, by [`content`]: the
+//! webhook keeps such a Pod at home, and the member sends none. The host looks again, since a home may be hostile: all by [`spec`].
 
 mod spec;
 #[cfg(test)]
@@ -13,7 +13,51 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use self::spec::DoesNotTravel;
-use super::{label, shadow_pod::ShadowPodSpec};
+use super::{
+    label, seal,
+    shadow_pod::{SEALED_MAX, ShadowPodSpec},
+};
+
+/// Why a Pod cannot run in another cluster.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotTravel {
+    /// A field means something of the home that the host has not.
+    #[error(transparent)]
+    Field(#[from] DoesNotTravel),
+    /// The text of its spec is longer than what travels; it is not read.
+    #[error("its spec has {0} bytes as JSON, and sealed no more than {SEALED_MAX} travel")]
+    Spec(usize),
+    /// What travels of it does not fit a record.
+    #[error("sealed it has {0} characters, and at most {SEALED_MAX} travel")]
+    TooLong(usize),
+    /// It is not JSON that can be read.
+    #[error("the Pod cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// What is to be sealed of a Pod, given as its API server has it.
+///
+/// # Errors
+/// [`CannotTravel`].
+pub fn content(pod: &Value) -> Result<Vec<u8>, CannotTravel> {
+    let content = serde_json::to_vec(&travelling(pod)?);
+    let content = content.map_err(|error| CannotTravel::Unreadable(error.to_string()))?;
+    match seal::sealed_length(content.len()) {
+        long if long > SEALED_MAX => Err(CannotTravel::TooLong(long)),
+        _ => Ok(content),
+    }
+}
+
+/// Reads the text of a spec, unless it is longer than what travels.
+///
+/// # Errors
+/// [`CannotTravel::Spec`] and [`CannotTravel::Unreadable`].
+pub fn read_spec(text: &str) -> Result<Value, CannotTravel> {
+    if text.len() > SEALED_MAX {
+        return Err(CannotTravel::Spec(text.len()));
+    }
+    serde_json::from_str(text).map_err(|error| CannotTravel::Unreadable(error.to_string()))
+}
 
 /// What is sealed in a ShadowPod.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]

@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args as ClapArgs, ValueEnum};
 
+use super::duration::duration;
 use crate::{
     AddressRanges, Cidrs, Daemons, Error, InitOptions, Installed, JoinOptions, KubeContext, Offloading, Part,
     Probe, Run, objects::offload::webhook,
@@ -102,8 +103,8 @@ pub(super) struct RunArgs {
     #[arg(long)]
     no_wait: bool,
     /// Limit of each wait.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    timeout: u64,
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    timeout: Duration,
     /// Print the objects for kubectl apply -f; changes nothing.
     ///
     /// On a new cluster CRDs come first (init and join: --only crds): kubectl does not take a CRD and an object of its kind in one go.
@@ -126,7 +127,7 @@ impl RunArgs {
             daemons,
             only,
             wait: !self.no_wait,
-            timeout: Duration::from_secs(self.timeout),
+            timeout: self.timeout,
             dry_run: self.dry_run,
             aside: crate::args::aside,
         }

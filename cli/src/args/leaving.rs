@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args as ClapArgs;
 
+use super::duration::duration;
 use crate::{Departure, Error, KubeContext, LeaveOptions};
 
 #[derive(ClapArgs, Debug)]
@@ -33,8 +34,8 @@ pub(super) struct LeaveArgs {
     #[arg(long, value_name = "NAME")]
     leader_context: Option<String>,
     /// Limit of each wait without progress.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    timeout: u64,
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    timeout: Duration,
     /// Print what would be deleted or changed; nothing is written.
     #[arg(long)]
     dry_run: bool,
@@ -70,7 +71,7 @@ impl TryFrom<LeaveArgs> for LeaveOptions {
             (true, None, None) => Departure::Force { cluster },
             (false, None, leader) => Departure::Withdraw { cluster, leader },
         };
-        Ok(Self { departure, timeout: Duration::from_secs(args.timeout), dry_run: args.dry_run })
+        Ok(Self { departure, timeout: args.timeout, dry_run: args.dry_run })
     }
 }
 

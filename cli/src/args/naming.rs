@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args as ClapArgs;
 
+use super::duration::duration;
 use crate::{DnsOptions, KubeContext, Namespaced};
 
 #[derive(ClapArgs, Debug)]
@@ -26,8 +27,8 @@ pub(super) struct DnsArgs {
     #[arg(long, value_name = "NAMESPACE/NAME", default_value_t = Namespaced::coredns())]
     config_map: Namespaced,
     /// Limit of the wait for CoreDNS' new Pods.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    timeout: u64,
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    timeout: Duration,
 }
 
 impl From<DnsArgs> for DnsOptions {
@@ -37,7 +38,7 @@ impl From<DnsArgs> for DnsOptions {
             config_map: args.config_map,
             remove: args.remove,
             apply: args.apply,
-            timeout: Duration::from_secs(args.timeout),
+            timeout: args.timeout,
         }
     }
 }

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Outcome,
+    duration::duration,
     showing::{ReportForm, shown},
 };
 use crate::{
@@ -105,6 +106,9 @@ struct UseArgs {
     /// It shall be no node here any more: twins there go, with all that is in them.
     #[arg(long)]
     remove: bool,
+    /// Do it also where no member of the ClusterSet has this ID; otherwise it is refused.
+    #[arg(long, conflicts_with = "remove")]
+    force: bool,
     /// With --remove: do it also where twins go; otherwise it only says which.
     #[arg(long, requires = "remove")]
     yes: bool,
@@ -112,8 +116,8 @@ struct UseArgs {
     #[arg(long)]
     no_wait: bool,
     /// Limit of the wait.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    timeout: u64,
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    timeout: Duration,
     #[command(flatten)]
     place: Where,
 }
@@ -157,8 +161,8 @@ struct NamespaceArgs {
     #[arg(long)]
     no_wait: bool,
     /// Limit of the wait for each Namespace.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    timeout: u64,
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    timeout: Duration,
     #[command(flatten)]
     place: Where,
 }
@@ -192,8 +196,8 @@ struct UnoffloadNamespaceArgs {
     #[arg(long)]
     yes: bool,
     /// Limit of the wait for each Namespace.
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
-    timeout: u64,
+    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
+    timeout: Duration,
     #[command(flatten)]
     place: Where,
 }
@@ -223,7 +227,7 @@ pub(super) async fn unoffload(
         cluster: args.place.into(),
         namespaces: args.names,
         yes: args.yes,
-        timeout: Duration::from_secs(args.timeout),
+        timeout: args.timeout,
     };
     unoffload_namespaces(&options, say).await?;
     Ok(Outcome::Well)
@@ -260,10 +264,11 @@ impl From<UseArgs> for UseOptions {
         Self {
             cluster: args.place.into(),
             peer: args.id,
+            force: args.force,
             remove: args.remove,
             yes: args.yes,
             wait: !args.no_wait,
-            timeout: Duration::from_secs(args.timeout),
+            timeout: args.timeout,
         }
     }
 }
@@ -282,7 +287,7 @@ impl From<NamespaceArgs> for OffloadOptions {
             dry_run: args.dry_run,
             as_json: matches!(args.output, Printed::Json),
             wait: !args.no_wait,
-            timeout: Duration::from_secs(args.timeout),
+            timeout: args.timeout,
         }
     }
 }

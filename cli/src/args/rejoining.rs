@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args as ClapArgs;
 
-use super::{Leader, aside};
+use super::{Leader, aside, duration::duration};
 use crate::{KubeContext, RejoinOptions};
 
 #[derive(ClapArgs, Debug)]
@@ -27,8 +27,8 @@ pub(super) struct RejoinArgs {
     #[arg(long)]
     no_wait: bool,
     /// Limit of each wait.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    timeout: u64,
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    timeout: Duration,
 }
 
 impl From<RejoinArgs> for RejoinOptions {
@@ -41,7 +41,7 @@ impl From<RejoinArgs> for RejoinOptions {
             clusters: if several.is_empty() { vec![of(args.context)] } else { several },
             leader_server: args.leader_server,
             wait: !args.no_wait,
-            timeout: Duration::from_secs(args.timeout),
+            timeout: args.timeout,
             aside,
         }
     }

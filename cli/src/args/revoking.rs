@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args as ClapArgs;
 
-use super::Leader;
+use super::{Leader, duration::duration};
 use crate::{Departure, LeaveOptions};
 
 #[derive(ClapArgs, Debug)]
@@ -27,8 +27,8 @@ pub(super) struct RevokeArgs {
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Limit of each wait without progress.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    timeout: u64,
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    timeout: Duration,
     /// Print what would be deleted or changed; nothing is written.
     #[arg(long)]
     dry_run: bool,
@@ -43,7 +43,7 @@ impl From<RevokeArgs> for LeaveOptions {
             yes: args.yes,
             keep: args.keep,
         };
-        Self { departure, timeout: Duration::from_secs(args.timeout), dry_run: args.dry_run }
+        Self { departure, timeout: args.timeout, dry_run: args.dry_run }
     }
 }
 

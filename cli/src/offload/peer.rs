@@ -85,16 +85,36 @@ pub async fn accept(options: &AcceptOptions, say: &mut (dyn FnMut(&str) + Send))
     Ok(())
 }
 
-/// What there is to say where no member has this ID, or where that is not known: a set that is not Ready does not hear of its members.
-fn stranger(set: &ClusterSetView, peer: &str) -> Option<String> {
-    let members = set.status.0.as_ref().map(|status| status.cluster_statuses.as_slice()).unwrap_or_default();
-    if members.iter().any(|member| member.cluster_id.as_deref() == Some(peer)) {
-        return None;
+/// Whether a member has an ID.
+#[derive(Debug, PartialEq, Eq)]
+enum Belongs {
+    Yes,
+    No,
+    /// A ClusterSet that is not Ready does not hear of its members.
+    Unknown,
+}
+
+fn belongs(set: &ClusterSetView, peer: &str) -> Belongs {
+    let is_ready = set.ready().is_some_and(|ready| ready.status.as_deref() == Some("True"));
+    match members(set).any(|member| member == peer) {
+        true => Belongs::Yes,
+        false if is_ready => Belongs::No,
+        false => Belongs::Unknown,
     }
-    let hears = set.ready().is_some_and(|ready| ready.status.as_deref() == Some("True"));
-    let what = match hears {
-        true => format!("no member of this ClusterSet has the ID {peer}: unless it joins later"),
-        false => format!(
+}
+
+/// IDs of the members, as far as they are known.
+fn members(set: &ClusterSetView) -> impl Iterator<Item = &str> {
+    let members = set.status.0.as_ref().map(|status| status.cluster_statuses.as_slice()).unwrap_or_default();
+    members.iter().filter_map(|member| member.cluster_id.as_deref())
+}
+
+/// What there is to say where no member has this ID, or where that is not known.
+fn stranger(set: &ClusterSetView, peer: &str) -> Option<String> {
+    let what = match belongs(set, peer) {
+        Belongs::Yes => return None,
+        Belongs::No => format!("no member of this ClusterSet has the ID {peer}: unless it joins later"),
+        Belongs::Unknown => format!(
             "whether a member has the ID {peer} is not known, since the ClusterSet is not Ready (freeport status): if none has"
         ),
     };

@@ -8,7 +8,9 @@ use api::{
     name::is_dns_label,
     offload::{
         label::{ENABLED, FINALIZER, REMOTE_CLUSTER_ID, SCHEDULING_ENABLED},
-        namespace::{NAME, NamespaceOffloading},
+        map::TERMINATING,
+        namespace::{NAME, NamespaceOffloading, NamespaceOffloadingStatus, READY},
+        phase::HOST_SILENT,
         view::NamespaceOffloadingView,
     },
     view::{Lenient, Meta},
@@ -22,7 +24,7 @@ use serde_json::json;
 
 use super::{
     away::explained,
-    can_offload,
+    can_offload, condition,
     namespace::{offloading, read},
     twins::{clusters, goes, perhaps_with_twin, with_twin},
     vanished::Vanished,
@@ -217,17 +219,34 @@ async fn wait(cluster: &Cluster, namespace: &str, limit: Duration, say: Say<'_>)
         }
         Err(message) => Err(Error::Timeout {
             cluster: cluster.name.clone(),
-            missing: format!("NamespaceOffloading {namespace}/{NAME} is still there: {message}"),
+            missing: format!("{message}; NamespaceOffloading {namespace}/{NAME} still exists"),
             limit,
         }),
     }
 }
 
 fn what_is_left(there: &NamespaceOffloadingView) -> String {
-    let clusters = there.status.0.as_ref().map(clusters).unwrap_or_default();
-    match clusters.as_slice() {
-        [] => "freeport-member has to let it go".into(),
-        clusters => format!("twins that are going, or silent clusters: {}", clusters.join(", ")),
+    let Ok(status) = &there.status.0 else { return "freeport-member cannot read its status".into() };
+    let left: Vec<_> = clusters(status).into_iter().map(|cluster| what_it_does(status, cluster)).collect();
+    match left.as_slice() {
+        [] => "freeport-member has not removed its finalizer yet".into(),
+        left => left.join("; "),
+    }
+}
+
+/// What a cluster does about the twin that it is to delete.
+fn what_it_does(status: &NamespaceOffloadingStatus, cluster: &str) -> String {
+    let twin = status.remote_namespace_name.as_deref().unwrap_or("its twin");
+    let conditions = status.remote_namespaces_conditions.get(cluster);
+    let ready = conditions.and_then(|conditions| condition(conditions, READY));
+    match ready.map(|ready| ready.reason.as_str()) {
+        Some(TERMINATING) => format!("cluster {cluster} is deleting Namespace {twin}"),
+        Some(HOST_SILENT) => {
+            format!(
+                "cluster {cluster} does not renew its Lease, and has not confirmed that Namespace {twin} is deleted"
+            )
+        }
+        _ => format!("cluster {cluster} has not confirmed that Namespace {twin} is deleted"),
     }
 }
 
@@ -288,7 +307,20 @@ mod tests {
                 && !goes.contains("north"),
             "{goes}"
         );
-        assert!(what_is_left(&offloading(&status)).ends_with("clusters: east, south"));
+        assert_eq!(
+            what_is_left(&offloading(&status)),
+            "cluster east has not confirmed that Namespace shop-west is deleted; cluster south has not confirmed that Namespace shop-west \
+             is deleted"
+        );
+        let mut left = status.clone();
+        left["remoteNamespacesConditions"]["east"][1]["reason"] = json!("Terminating");
+        left["remoteNamespacesConditions"]["south"][0]["reason"] = json!("HostSilent");
+        let left = what_is_left(&offloading(&left));
+        assert!(
+            left.starts_with("cluster east is deleting Namespace shop-west; cluster south does not renew"),
+            "{left}"
+        );
+        assert!(what_is_left(&offloading(&json!({}))).contains("finalizer"));
         let said_of = |status: &Value, vanished| what_goes("web", Some(&offloading(status)), false, vanished);
         assert!(said_of(&json!({}), &none).contains("no twin"));
         let unseen = said_of(&json!({"observedGeneration": 1}), &none);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use api::{
     condition::{Status, Verdict, conditions},
     offload::{
-        namespace::{NamespaceOffloadingStatus, PLACEMENT_ENFORCED, VALID},
+        namespace::{NamespaceOffloadingStatus, PLACEMENT_ENFORCED, PODS_ACCEPTED, VALID},
         phase::{Phase, Summary, summary},
         view::NamespaceOffloadingView,
     },
@@ -31,6 +31,7 @@ use super::{
     certificate::{Answer, placement},
     index::{NAMESPACE, NamespaceEntry, STATUS},
     knowledge::{Clusters, Knowledge, is_overdue},
+    pod::exchange::is_host,
     selection::{Invalid, is_held},
 };
 
@@ -42,15 +43,13 @@ fn desired(
     offloading: &NamespaceOffloadingView,
     name: Result<String, Invalid>,
     said: &Summary,
-    (webhook, is_labelled): (&Answer, bool),
+    of_pods: impl IntoIterator<Item = Verdict>,
     now: &Time,
 ) -> NamespaceOffloadingStatus {
     let have = offloading.status.0.clone().unwrap_or_default();
     let generation = offloading.metadata.generation;
     let invalid = |why: &Invalid| Verdict::new(VALID, Status::False, why.reason, why.message.clone());
-    let strategy = offloading.spec.0.as_ref().ok().map(|spec| spec.pod_offloading_strategy);
-    let placed = strategy.filter(|_| name.is_ok()).map(|strategy| placement(strategy, webhook, is_labelled));
-    let verdicts: Vec<_> = name.as_ref().err().map(invalid).into_iter().chain(placed).collect();
+    let verdicts: Vec<_> = name.as_ref().err().map(invalid).into_iter().chain(of_pods).collect();
     NamespaceOffloadingStatus {
         remote_namespace_name: name.ok().or(have.remote_namespace_name),
         offloading_phase: Some(said.phase.as_str().to_owned()),
@@ -69,7 +68,8 @@ fn unread<'a>(clusters: &'a Clusters, known: &'a NamespaceEntry) -> impl Iterato
 /// Whether the NamespaceOffloading says that already; other conditions are of other writers.
 fn is_said(have: &NamespaceOffloadingStatus, want: &NamespaceOffloadingStatus) -> bool {
     let mut have = have.clone();
-    have.conditions.retain(|condition| [VALID, PLACEMENT_ENFORCED].contains(&condition.type_.as_str()));
+    let ours = [VALID, PLACEMENT_ENFORCED, PODS_ACCEPTED];
+    have.conditions.retain(|condition| ours.contains(&condition.type_.as_str()));
     have == *want
 }
 
@@ -113,9 +113,14 @@ impl OffloadingStatus {
         if is_overdue {
             progress::unanswered(&mut said, &waits_for);
         }
-        self.tally.put(&namespace, Some([said.phase.as_str()]));
         let (webhook, is_labelled) = (self.webhook.borrow().clone(), entry.is_labelled());
-        let want = desired(offloading, name.clone(), &said, (&webhook, is_labelled), &Time(Timestamp::now()));
+        let strategy = offloading.spec.0.as_ref().ok().map(|spec| spec.pod_offloading_strategy);
+        let placed = strategy.filter(|_| name.is_ok());
+        let placed = placed.map(|strategy| placement(strategy, &webhook, is_labelled));
+        said.phase = said.phase.with_placement(placed.as_ref());
+        self.tally.put(&namespace, Some([said.phase.as_str()]));
+        let of_pods = placed.into_iter().chain(self.refused(offloading, &namespace, &clusters));
+        let want = desired(offloading, name.clone(), &said, of_pods, &Time(Timestamp::now()));
         let want = self.writer.known::<NamespaceOffloadingView, _>(&want)?;
         let have = offloading.status.0.clone().unwrap_or_default();
         if is_said(&have, &want) {
@@ -148,6 +153,22 @@ impl OffloadingStatus {
         Ok(Outcome::Requeue(RESYNC))
     }
 
+    /// Whether Pods are refused at virtual nodes. Until the Pods of each host were seen, what was said before stays.
+    fn refused(
+        &self,
+        offloading: &NamespaceOffloadingView,
+        namespace: &str,
+        clusters: &Clusters,
+    ) -> Option<Verdict> {
+        let hosts = clusters.iter().filter(|(_, entry)| is_host(entry)).map(|(id, _)| id);
+        let (refused, is_all) = self.knowledge.refused.verdict(namespace, hosts);
+        refused.or_else(|| {
+            let status = offloading.status.0.as_ref().ok().filter(|_| !is_all)?;
+            let before = status.conditions.iter().find(|condition| condition.type_ == PODS_ACCEPTED)?;
+            Some(Verdict::new(PODS_ACCEPTED, Status::False, &*before.reason, &*before.message))
+        })
+    }
+
     fn note(&self, namespace: &String, entry: &NamespaceEntry, unsaid_since: Option<Instant>) {
         if entry.unsaid_since != unsaid_since {
             self.knowledge.namespaces.note(namespace, |entry| entry.unsaid_since = unsaid_since);
@@ -170,6 +191,7 @@ impl OffloadingStatus {
         }
         let conditions = (have.conditions.as_slice(), want.conditions.as_slice());
         self.events.turned(object.clone(), "Place", PLACEMENT_ENFORCED, conditions);
+        self.events.turned(object.clone(), "Offload", PODS_ACCEPTED, conditions);
         if have.offloading_phase == want.offloading_phase {
             return;
         }
@@ -185,8 +207,8 @@ impl OffloadingStatus {
             Phase::Ready if progress::had_trouble(have) => {
                 self.events.tell(object, "Offload", now.as_str(), "each selected cluster has its twin");
             }
-            // What works as it was asked for is no news.
-            Phase::Ready | Phase::InProgress | Phase::Terminating => {}
+            // What works as it was asked for is no news. Of the placement the condition says it.
+            Phase::Ready | Phase::InProgress | Phase::PlacementNotEnforced | Phase::Terminating => {}
         }
     }
 }
@@ -195,6 +217,7 @@ impl OffloadingStatus {
 mod tests {
     use std::{collections::BTreeMap, sync::Arc};
 
+    use api::offload::namespace::PodOffloadingStrategy;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -261,8 +284,9 @@ mod tests {
                 .unwrap();
         let said = summary(&BTreeMap::new(), false);
         let now = Time(Timestamp::UNIX_EPOCH);
-        let desired = |offloading: &NamespaceOffloadingView, name| {
-            desired(offloading, name, &said, (&Answer::Unknown, true), &now)
+        let desired = |offloading: &NamespaceOffloadingView, name: Result<String, Invalid>| {
+            let placed = placement(PodOffloadingStrategy::Remote, &Answer::Unknown, true);
+            desired(offloading, name.clone(), &said, Some(placed).filter(|_| name.is_ok()), &now)
         };
         let want = desired(&offloading, Ok("shop-west".into()));
         assert_eq!(want.offloading_phase.as_deref(), Some("NoClusterSelected"));

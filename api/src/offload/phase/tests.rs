@@ -189,3 +189,19 @@ fn a_twin_that_is_withdrawn_is_not_ready() {
     }
     assert_eq!(of(Some(&terminating), false), [not_selected, word("False", "Terminating")]);
 }
+
+#[test]
+fn twins_alone_are_not_all_that_is_asked_for() {
+    let placed = |status| Verdict::new("PlacementEnforced", status, "R", "");
+    for (phase, status, want) in [
+        (Phase::Ready, Status::True, Phase::Ready),
+        (Phase::Ready, Status::Unknown, Phase::Ready),
+        (Phase::Ready, Status::False, Phase::PlacementNotEnforced),
+        (Phase::InProgress, Status::False, Phase::InProgress),
+        (Phase::AllFailed, Status::False, Phase::AllFailed),
+        (Phase::Terminating, Status::False, Phase::Terminating),
+    ] {
+        assert_eq!(phase.with_placement(Some(&placed(status))), want, "{phase:?} {status:?}");
+    }
+    assert_eq!(Phase::Ready.with_placement(None), Phase::Ready);
+}

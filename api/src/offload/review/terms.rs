@@ -38,8 +38,7 @@ impl<'a> Required<'a> {
     /// The terms that the Pod shall have; `None` if that is what it has.
     ///
     /// Each of its own with each that is imposed. One that already has all of an imposed one stays alone: it requires enough.
-    pub(super) fn with(&self, offloading: &NamespaceOffloadingSpec) -> Result<Option<Vec<Value>>, Denial> {
-        let Some(imposed) = imposed(offloading) else { return Ok(None) };
+    pub(super) fn with(&self, imposed: &[Imposed]) -> Result<Option<Vec<Value>>, Denial> {
         let has_enough = |term: &Term<'_>| imposed.iter().any(|imposed| term.has(imposed));
         // Where all its terms are empty it matches nothing, which is also enough.
         if !self.all.is_empty() && self.meant.iter().all(has_enough) {
@@ -55,7 +54,7 @@ impl<'a> Required<'a> {
         }
         let terms: Vec<_> = match self.all {
             [] => imposed.iter().map(|imposed| Value::Object(imposed.onto(&Map::new()))).collect(),
-            _ => self.meant.iter().flat_map(|term| term.with(&imposed)).collect(),
+            _ => self.meant.iter().flat_map(|term| term.with(imposed)).collect(),
         };
         // The API server wants one term at least. An empty one matches nothing.
         Ok(Some(if terms.is_empty() { vec![json!({})] } else { terms }))
@@ -93,7 +92,7 @@ fn list<'a>(value: &'a Value, field: &str) -> Result<&'a [Value], Denial> {
 }
 
 /// A term that the NamespaceOffloading wants.
-struct Imposed {
+pub(super) struct Imposed {
     expressions: Vec<Value>,
     fields: Vec<Value>,
 }
@@ -105,6 +104,11 @@ impl Imposed {
             expressions: requirements(selector::expressions(term)),
             fields: requirements(selector::fields(term)),
         }
+    }
+
+    /// A Node that is none of other clusters.
+    pub(super) fn at_home() -> Self {
+        Self::type_("NotIn")
     }
 
     fn type_(operator: &str) -> Self {
@@ -143,7 +147,7 @@ fn requirement(requirement: &NodeSelectorRequirement) -> Value {
 }
 
 /// The terms of which a node has to match one; `None` if every node will do, and an empty list if none does.
-fn imposed(offloading: &NamespaceOffloadingSpec) -> Option<Vec<Imposed>> {
+pub(super) fn imposed(offloading: &NamespaceOffloadingSpec) -> Option<Vec<Imposed>> {
     let terms = offloading.terms();
     let selected = || terms.iter().filter(|term| !selector::is_empty(term)).map(Imposed::of);
     match offloading.pod_offloading_strategy {
@@ -153,6 +157,6 @@ fn imposed(offloading: &NamespaceOffloadingSpec) -> Option<Vec<Imposed>> {
             Some(selected().map(|term| term.and(Imposed::type_("In"))).collect())
         }
         PodOffloadingStrategy::LocalAndRemote if terms.is_empty() => None,
-        PodOffloadingStrategy::LocalAndRemote => Some(selected().chain([Imposed::type_("NotIn")]).collect()),
+        PodOffloadingStrategy::LocalAndRemote => Some(selected().chain([Imposed::at_home()]).collect()),
     }
 }

@@ -192,3 +192,34 @@ fn w02_a_denial_says_what_to_do() {
             && denial.contains("liqo.io/scheduling-enabled=true")
     );
 }
+
+#[test]
+fn a_pod_that_cannot_travel_stays_at_home_where_it_may() {
+    let region = json!([{"matchExpressions": [{"key": "region", "operator": "In", "values": ["A"]}]}]);
+    let at_home = |term: &Value| {
+        let expressions = term["matchExpressions"].as_array().unwrap();
+        expressions.contains(&json!({"key": "liqo.io/type", "operator": "NotIn", "values": ["virtual-node"]}))
+    };
+    let zone = json!([{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]);
+    let bare = json!({"metadata": {}, "spec": {"containers": []}});
+    let required =
+        "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+    for (wants, pod) in [
+        (offloading(LocalAndRemote, None), &bare),
+        (offloading(LocalAndRemote, Some(region.clone())), &bare),
+        (offloading(LocalAndRemote, Some(region.clone())), &pod_with(&zone)),
+    ] {
+        let after = patched(pod, &review_untravelling(pod, &wants).unwrap());
+        let terms = after.pointer(required).unwrap().as_array().unwrap();
+        assert!(terms.len() == 1 && at_home(&terms[0]), "{after}");
+        assert_eq!(after["spec"].get("tolerations"), None, "it has no business on a virtual node");
+        assert_eq!(review_untravelling(&after, &wants), Ok(Vec::new()), "twice");
+    }
+    for strategy in [Local, Remote] {
+        let wants = offloading(strategy, Some(region.clone()));
+        assert_eq!(review_untravelling(&bare, &wants), review(&bare, &wants), "{strategy}");
+    }
+    let chosen = json!({"metadata": {}, "spec": {"runtimeClassName": "liqo"}});
+    assert_eq!(review_untravelling(&chosen, &offloading(LocalAndRemote, None)), Ok(Vec::new()));
+    assert!(review_untravelling(&json!({}), &offloading(LocalAndRemote, None)).is_err());
+}

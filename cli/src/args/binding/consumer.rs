@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, ValueEnum, builder::NonEmptyStringValueParser};
 
 use crate::{
     ApiServiceOptions, Error, Halves, KubeContext, RemoveOptions,
-    args::{installing::RunArgs, offloading::Where},
+    args::{duration::duration, installing::RunArgs, offloading::Where},
 };
 
 #[derive(ClapArgs, Debug)]
@@ -74,8 +74,8 @@ pub(super) struct RemoveArgs {
     #[arg(long)]
     dry_run: bool,
     /// Limit of the wait.
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
-    timeout: u64,
+    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
+    timeout: Duration,
     #[command(flatten)]
     place: Where,
 }
@@ -152,7 +152,7 @@ impl TryFrom<RemoveArgs> for RemoveOptions {
             orphan: args.orphan,
             force: args.force,
             dry_run: args.dry_run,
-            timeout: Duration::from_secs(args.timeout),
+            timeout: args.timeout,
         })
     }
 }

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use super::{Consent, check, ours, read};
+use super::{Belongs, Consent, belongs, check, members, ours, read};
 use crate::{
     Error, KubeContext,
     cluster::Cluster,
@@ -23,6 +23,7 @@ use crate::{
         vanished::Vanished,
     },
     rollout,
+    view::ClusterSetView,
 };
 
 /// Which other cluster becomes a node.
@@ -32,6 +33,8 @@ pub struct UseOptions {
     pub cluster: KubeContext,
     /// ID of the cluster that becomes a node.
     pub peer: String,
+    /// Do it also where no member of the ClusterSet has this ID.
+    pub force: bool,
     /// It shall be none any more.
     pub remove: bool,
     /// Remove it also where twins go with it; otherwise only say which.
@@ -47,12 +50,17 @@ pub struct UseOptions {
 /// # Errors
 /// Those of [`Error`]. [`Error::Refused`] where twins would go and nobody said so; [`Error::Timeout`] says what is missing.
 pub async fn use_peer(options: &UseOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
-    let UseOptions { peer, remove, wait, timeout, .. } = options;
+    let UseOptions { peer, force, remove, wait, timeout, .. } = options;
     check(peer)?;
-    let (cluster, _) = ours(&options.cluster, peer).await?;
+    let (cluster, set) = ours(&options.cluster, peer).await?;
     let mut consent = Consent { cluster: &cluster, peer, say };
     if *remove {
         return consent.end_use(options).await;
+    }
+    if let Some(nobody) = nobody(&set, peer).filter(|_| !force)
+        && !is_used(read(&cluster, peer).await?.as_ref())
+    {
+        return Err(cluster.refuse(nobody));
     }
     consent.give("outgoing", &json!({})).await?;
     if *wait {
@@ -138,6 +146,26 @@ impl Consent<'_> {
     }
 }
 
+/// Whether the use of the other cluster was asked for before, which may be asked for again whatever became of it.
+fn is_used(peer: Option<&OffloadPeerView>) -> bool {
+    peer.is_some_and(|peer| peer.spec.0.as_ref().is_ok_and(|spec| spec.outgoing.is_some()))
+}
+
+/// Why a cluster is not used that nobody knows, with the IDs that there are.
+fn nobody(set: &ClusterSetView, peer: &str) -> Option<String> {
+    let others: Vec<_> = members(set).filter(|member| set.cluster_id() != Some(*member)).collect();
+    let members = match others.as_slice() {
+        [] => "there is no other member".to_owned(),
+        others => format!("the others are {}", others.join(", ")),
+    };
+    (belongs(set, peer) == Belongs::No).then(|| {
+        format!(
+            "no member of ClusterSet {} has the ID {peer}, {members}: nothing was changed; if {peer} joins later, run it again with --force",
+            set.name_any()
+        )
+    })
+}
+
 /// Whether the other cluster is a node here: then it may have twins of which no NamespaceOffloading tells.
 async fn is_node(cluster: &Cluster, peer: &str) -> Result<bool, Error> {
     let node = names::virtual_node(peer);
@@ -203,6 +231,28 @@ mod tests {
         let twin = "Namespace shop-west goes in east, with all that is in it".to_owned();
         assert_eq!(what_is_left(std::slice::from_ref(&twin)), twin);
         assert!(what_is_left(&[]).contains("freeport-member"));
+    }
+
+    #[test]
+    fn a_cluster_that_nobody_knows_is_not_used() {
+        let set = |ready: &str| -> ClusterSetView {
+            let status = json!({
+                "conditions": [{"type": "Ready", "status": ready}],
+                "clusterStatuses": [{"clusterID": "west"}, {"clusterID": "east"}],
+            });
+            let spec = json!({"clusterID": "west", "leaders": []});
+            serde_json::from_value(json!({"metadata": {"name": "demo"}, "spec": spec, "status": status}))
+                .unwrap()
+        };
+        let why = nobody(&set("True"), "eats").unwrap();
+        assert!(why.contains("has the ID eats, the others are east:") && why.contains("--force"), "{why}");
+        assert_eq!(nobody(&set("True"), "east"), None);
+        assert_eq!(nobody(&set("Unknown"), "eats"), None, "it may be one");
+        let peer = |spec: serde_json::Value| -> OffloadPeerView {
+            serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": spec})).unwrap()
+        };
+        assert!(is_used(Some(&peer(json!({"outgoing": {}})))));
+        assert!(!is_used(Some(&peer(json!({"incoming": {}})))) && !is_used(None));
     }
 
     #[test]

@@ -9,7 +9,9 @@ use api::{
     condition::AntreaCondition,
     offload::{
         label,
-        namespace::{NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, READY, VALID},
+        namespace::{
+            NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, PODS_ACCEPTED, READY, VALID,
+        },
         phase::Phase,
         view::{NamespaceOffloadingView, OffloadPeerView},
     },
@@ -21,7 +23,7 @@ use serde::Serialize;
 
 use super::{
     Read,
-    pods::{NodeView, older},
+    pods::{NodeView, misplaced},
 };
 use crate::offload::condition;
 
@@ -103,8 +105,13 @@ pub struct Offloaded {
     pub invalid: Option<Said>,
     /// Whether new Pods are placed as the strategy says.
     pub placement: Said,
+    /// Which Pods are refused at virtual nodes, where some are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Said>,
     /// Pods that are where the strategy puts no new ones: they are older than it.
     pub older_pods: Vec<String>,
+    /// Pods that are younger than the strategy and not where it puts them: they were created while the webhook was not asked.
+    pub unplaced_pods: Vec<String>,
 }
 
 /// A twin.
@@ -165,7 +172,10 @@ impl Said {
 
 impl Offloaded {
     fn is_well(&self) -> bool {
-        self.phase == Phase::Ready.as_str() && self.placement.is_true()
+        self.phase == Phase::Ready.as_str()
+            && self.placement.is_true()
+            && self.refused.is_none()
+            && self.unplaced_pods.is_empty()
     }
 }
 
@@ -243,6 +253,9 @@ fn offloaded(
     // One that is being deleted places no Pods.
     let places = spec.filter(|_| offloading.metadata.deletion_timestamp.is_none());
     let status = if is_seen { status } else { NamespaceOffloadingStatus::default() };
+    let written = read.written.get(&namespace).copied();
+    let misplaced = places.map(|spec| misplaced(spec, written, &namespace, &read.pods, nodes));
+    let misplaced = misplaced.unwrap_or_default();
     Offloaded {
         strategy: spec.map(|spec| spec.pod_offloading_strategy.to_string()).unwrap_or_default(),
         phase: status.offloading_phase.clone().unwrap_or_else(|| "Unknown".into()),
@@ -250,7 +263,11 @@ fn offloaded(
         clusters: status.remote_namespaces_conditions.iter().filter_map(about).collect(),
         invalid: condition(&status.conditions, VALID).map(|valid| Said::of(Some(valid))),
         placement: Said::of(condition(&status.conditions, PLACEMENT_ENFORCED)),
-        older_pods: places.map(|spec| older(spec, &namespace, &read.pods, nodes)).unwrap_or_default(),
+        refused: condition(&status.conditions, PODS_ACCEPTED)
+            .map(|accepted| Said::of(Some(accepted)))
+            .filter(|accepted| !accepted.is_true()),
+        older_pods: misplaced.older,
+        unplaced_pods: misplaced.unplaced,
         namespace,
     }
 }

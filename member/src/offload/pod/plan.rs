@@ -4,7 +4,7 @@ use api::offload::{
     pod_status::PodState,
     seal::{CannotSeal, PrivateKey, seal},
     shadow_pod::{Deletion, ShadowPodSpec, ShadowPodStatus},
-    travel::travelling,
+    travel::content,
 };
 use ipnet::IpNet;
 use jiff::Timestamp;
@@ -239,9 +239,7 @@ fn wanted(
     let offered = around.public_key.and_then(|key| key.parse().ok());
     let to = offered
         .ok_or_else(|| Unsent::NotYet(format!("cluster {} offers no key to seal Pods with", around.host)))?;
-    let content = pod.content().map_err(|error| never(format!("the Pod cannot be read: {error}")))?;
-    let content = travelling(&content).map_err(|error| never(error.to_string()))?;
-    let content = serde_json::to_vec(&content).map_err(|error| never(error.to_string()))?;
+    let content = pod.content().and_then(|pod| content(&pod)).map_err(|error| never(error.to_string()))?;
     let mut spec = ShadowPodSpec {
         origin: around.us.to_owned(),
         destination: around.host.to_owned(),

@@ -4,6 +4,7 @@ use api::{
     offload::{
         pod_status::PodState,
         shadow_pod::{SEALED_MAX, ShadowPod, ShadowPodSpec, ShadowPodStatus},
+        travel::{CannotTravel, read_spec},
     },
     view::{Lenient, Measured, QUOTE_MAX, annotated, lean, shortened},
 };
@@ -35,11 +36,8 @@ pub(crate) struct Text(Result<Box<str>, usize>);
 
 impl Text {
     /// What it says.
-    pub(crate) fn read(&self) -> Result<Value, String> {
-        let text = self.0.as_ref().map_err(|bytes| {
-            format!("its spec has {bytes} bytes as JSON, and sealed no more than {SEALED_MAX} travel")
-        })?;
-        serde_json::from_str(text).map_err(|error| error.to_string())
+    pub(crate) fn read(&self) -> Result<Value, CannotTravel> {
+        read_spec(self.0.as_ref().map_err(|bytes| CannotTravel::Spec(*bytes))?)
     }
 }
 
@@ -64,7 +62,7 @@ impl BoundPod {
     }
 
     /// What travels is part of this. None where it cannot be read.
-    pub(crate) fn content(&self) -> Result<Value, String> {
+    pub(crate) fn content(&self) -> Result<Value, CannotTravel> {
         let spec = self.spec.read()?;
         let metadata = json!({"labels": self.labels(), "annotations": self.annotations()});
         Ok(json!({"metadata": metadata, "spec": spec}))
@@ -145,7 +143,7 @@ mod tests {
         assert_eq!(of(10).content().unwrap()["spec"]["containers"][0]["env"][9]["name"], "A");
         let large = of(100_000);
         assert!(matches!(large.spec, Text(Err(bytes)) if bytes > 1_000_000));
-        assert!(large.content().unwrap_err().contains("no more than 65536 travel"));
+        assert!(large.content().unwrap_err().to_string().contains("no more than 65536 travel"));
     }
 
     #[test]
