@@ -159,13 +159,13 @@ mod tests {
 
     const URL: &str = "https://127.0.0.1:8443/mutate/pod";
 
-    fn configuration(labels: Value, webhooks: Value) -> Configuration {
+    fn configuration(labels: &Value, webhooks: &Value) -> Configuration {
         serde_json::from_value(json!({"metadata": {"name": NAME, "labels": labels}, "webhooks": webhooks}))
             .unwrap()
     }
 
-    fn ours(webhooks: Value) -> Configuration {
-        configuration(json!({"app.kubernetes.io/managed-by": "freeport"}), webhooks)
+    fn ours(webhooks: &Value) -> Configuration {
+        configuration(&json!({"app.kubernetes.io/managed-by": "freeport"}), webhooks)
     }
 
     /// As `freeport join` installs it, and as an administrator chose that it may be away.
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn one_that_was_ours_is_made_again_as_it_was() {
-        let installed = ours(json!([webhook()]));
+        let installed = ours(&json!([webhook()]));
         let mut remembered = remembering(&installed);
         assert_eq!(remembered.repair(Some(&installed)), Repair::Nothing);
         remembered.see(None, None);
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn one_of_ours_asks_about_every_pod_again() {
         let other = json!({"name": "other.example.com", "rules": []});
-        let remembered = remembering(&ours(json!([webhook()])));
+        let remembered = remembering(&ours(&json!([webhook()])));
         for (field, value) in [
             ("rules", json!([])),
             ("namespaceSelector", json!({"matchLabels": {"team": "a"}})),
@@ -219,14 +219,14 @@ mod tests {
         ] {
             let mut altered = webhook();
             altered[field] = value;
-            let altered = ours(json!([other, altered]));
+            let altered = ours(&json!([other, altered]));
             let mut seen = remembered.clone();
             seen.see(Some(&altered), None);
             assert_eq!(seen, remembered, "what is remembered asks about every Pod");
             let Repair::Mend(mended) = seen.repair(Some(&altered)) else { panic!("{field}") };
             assert_eq!(json!(mended)["webhooks"], json!([other, webhook()]), "{field}");
         }
-        let emptied = ours(json!([other]));
+        let emptied = ours(&json!([other]));
         let Repair::Mend(mended) = remembered.repair(Some(&emptied)) else { panic!() };
         assert_eq!(mended.url(), Some(URL));
     }
@@ -235,8 +235,8 @@ mod tests {
     fn what_is_not_ours_is_left_alone_and_forgotten() {
         let mut narrow = webhook();
         narrow["rules"] = json!([]);
-        let theirs = configuration(json!({}), json!([narrow]));
-        let mut remembered = remembering(&ours(json!([webhook()])));
+        let theirs = configuration(&json!({}), &json!([narrow]));
+        let mut remembered = remembering(&ours(&json!([webhook()])));
         assert_eq!(remembered.repair(Some(&theirs)), Repair::Nothing);
         remembered.see(Some(&theirs), None);
         remembered.see(None, None);
@@ -252,7 +252,7 @@ mod tests {
     fn the_administrator_chooses_where_it_is_asked() {
         let mut moved = webhook();
         moved["clientConfig"]["url"] = json!("https://127.0.0.1:9443/mutate/pod");
-        let (moved, mut remembered) = (ours(json!([moved])), remembering(&ours(json!([webhook()]))));
+        let (moved, mut remembered) = (ours(&json!([moved])), remembering(&ours(&json!([webhook()]))));
         assert_eq!(remembered.repair(Some(&moved)), Repair::Nothing);
         remembered.see(Some(&moved), None);
         let Repair::Create(again) = remembered.repair(None) else { panic!() };
