@@ -24,7 +24,6 @@
 //! | [`crowd`] | who lists when many have to |
 //! | [`backoff`], [`drive`] | how long to wait after failures; running a controller on a queue |
 //! | [`write`](mod@write) | create, patch, delete, status: only differences |
-//! | [`refusals`] | writes that API servers refuse, for statuses and metrics |
 //! | [`failure`] | why a request failed, by what somebody can do about it |
 //! | [`events`] | Kubernetes Events |
 //! | [`log_limit`] | how many lines of one kind a log gets |
@@ -52,7 +51,6 @@ pub mod objects;
 pub mod planted;
 pub mod queue;
 pub mod quota;
-pub mod refusals;
 pub mod serve;
 pub mod store;
 pub mod watch;

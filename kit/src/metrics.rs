@@ -4,6 +4,7 @@
 mod bind;
 mod offload;
 mod reach;
+mod refusals;
 mod tally;
 
 use std::{
@@ -16,6 +17,7 @@ pub use self::{
     bind::{Bind, Direction},
     offload::Offload,
     reach::Reach,
+    refusals::{Refusals, Request},
     tally::Tally,
 };
 
@@ -24,8 +26,6 @@ use prometheus::{
     TextEncoder,
     core::{Collector, MetricVec, MetricVecBuilder},
 };
-
-use crate::refusals::Refusals;
 
 const COMMON_AREA: &str = "common_area";
 /// Upper bounds of the buckets of reconciles, in seconds.

@@ -37,7 +37,10 @@ use serde::de::DeserializeOwned;
 
 pub use self::{applied::holds, error::Error, takeover::taken_over};
 use self::{error::classify, status::Undeclared};
-use crate::{index::Shared, metrics::Metrics, refusals};
+use crate::{
+    index::Shared,
+    metrics::{self, Metrics},
+};
 
 /// Writes to one API server under one name: objects of kinds that are known when we are compiled, or of one that is known only at run
 /// time, which is `D`.
@@ -128,8 +131,8 @@ impl<D: Send + Sync + 'static> Writer<D> {
         answer
     }
 
-    fn refused<P: Resource<DynamicType = D>>(&self, of: &P, verb: &str) -> refusals::Request {
-        refusals::Request {
+    fn refused<P: Resource<DynamicType = D>>(&self, of: &P, verb: &str) -> metrics::Request {
+        metrics::Request {
             area: self.metrics.area(),
             cluster: self.cluster,
             verb: verb.to_owned(),

@@ -3,7 +3,7 @@
 //! yet after a restart stands as it was. A ClusterSet that is not valid keeps nobody from exporting and importing.
 //!
 //! No timer: whatever changes is noticed when a Lease is renewed, our own at the least (see [`presence::leases`]), or when an API server
-//! refuses a write ([`kit::refusals`]).
+//! refuses a write ([`kit::metrics::Refusals`]).
 
 mod spec;
 mod status;

@@ -17,7 +17,8 @@ use api::{
 };
 use tokio::{sync::watch, time::sleep_until};
 
-use crate::{index::Shared, metrics::Tally};
+use super::Tally;
+use crate::index::Shared;
 
 /// Time after which a refusal that was not repeated is removed: half as long again as the longest back-off.
 const STALE: Duration = Duration::from_secs(90);
