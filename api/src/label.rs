@@ -9,6 +9,9 @@ pub const COMMON_AREA: &str = "multicluster.freeport.dev/common-area";
 /// Label of a Namespace in a member's cluster: with [`FALSE`] its Services are not to be exported. Set by administrators.
 pub const EXPORT: &str = "multicluster.freeport.dev/export";
 
+/// Field manager of what `freeport` installs.
+pub const INSTALLER: &str = "freeport-cli";
+
 /// Annotation of a Lease: [`TRUE`] when its holder's watches are open and it has nothing left to write, [`WRITING`] when it has,
 /// [`FALSE`] when it cannot see all that it has to.
 pub const SETTLED: &str = "multicluster.freeport.dev/settled";

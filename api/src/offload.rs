@@ -20,6 +20,7 @@
 //! | [`consent`] | whether a host's administrator allows a twin, or a Pod |
 //! | [`selector`] | which virtual nodes a `clusterSelector` selects |
 //! | [`review`](mod@review) | what the webhook changes of a Pod |
+//! | [`webhook`] | when API servers ask the webhook |
 //! | [`phase`] | conditions and phase of a NamespaceOffloading |
 //!
 //! The kinds of group `offloading.liqo.io` are Liqo's, with additive fields.
@@ -45,3 +46,4 @@ mod tests;
 pub mod travel;
 pub mod twin;
 pub mod view;
+pub mod webhook;

@@ -132,6 +132,16 @@ pub fn shortened(mut text: String, most: usize) -> String {
     text
 }
 
+/// Names as a sentence has them: three, and how many more there are.
+pub fn first_names<S: AsRef<str>>(names: &[S]) -> String {
+    const SHOWN: usize = 3;
+    let shown = names.iter().take(SHOWN).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 impl<T: Serialize> Serialize for Lenient<T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
@@ -152,6 +162,13 @@ mod tests {
         #[serde(deserialize_with = "annotated")]
         metadata: ObjectMeta,
         spec: Lenient<BTreeMap<String, i32>>,
+    }
+
+    #[test]
+    fn of_many_names_three_are_said() {
+        let names = ["a", "b", "c", "d", "e"];
+        let said = |count: usize| first_names(&names[..count]);
+        assert_eq!([1, 3, 4, 5].map(said), ["a", "a, b, c", "a, b, c and 1 more", "a, b, c and 2 more"]);
     }
 
     #[test]

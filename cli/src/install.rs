@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Field manager of everything the command line writes.
-pub(crate) const MANAGER: &str = "freeport-cli";
+pub(crate) const MANAGER: &str = label::INSTALLER;
 
 /// Pause between two reads of something that is waited for.
 const PAUSE: Duration = Duration::from_millis(200);

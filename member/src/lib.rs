@@ -117,7 +117,8 @@ pub async fn run(args: Args, env: Env) {
             };
             let certificate = async {
                 if args.offload && before(&env.stop, env.hold.active()).await {
-                    offload::keep_certificate(&env, home.guard(), lifetimes(&args), &answers).await;
+                    let keep = offload::keep_certificate(&env, home.guard(), lifetimes(&args), &answers);
+                    Box::pin(keep).await;
                 }
             };
             tokio::join!(membership, bind, certificate);

@@ -70,10 +70,12 @@ mod tests {
         assert_eq!(crd["spec"]["names"], names);
         let columns = versions[0]["additionalPrinterColumns"].as_array().unwrap();
         let columns: Vec<_> = columns.iter().map(|column| column["name"].as_str().unwrap()).collect();
+        // Liqo's in their order, and one of ours.
         let want = [
             "NamespaceMappingStrategy",
             "PodOffloadingStrategy",
             "OffloadingPhase",
+            "PlacementEnforced",
             "RemoteNamespaceName",
             "Age",
         ];

@@ -36,6 +36,11 @@ pub const NAME: &str = "offloading";
     printcolumn(name = "PodOffloadingStrategy", type_ = "string", json_path = ".spec.podOffloadingStrategy"),
     printcolumn(name = "OffloadingPhase", type_ = "string", json_path = ".status.offloadingPhase"),
     printcolumn(
+        name = "PlacementEnforced",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"PlacementEnforced\")].status"
+    ),
+    printcolumn(
         name = "RemoteNamespaceName",
         type_ = "string",
         json_path = ".status.remoteNamespaceName",
@@ -121,7 +126,8 @@ pub struct NamespaceOffloadingStatus {
     /// Name of the twins, the same in every cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote_namespace_name: Option<String>,
-    /// `Ready`, `NoClusterSelected`, `InProgress`, `SomeFailed`, `AllFailed` or `Terminating`.
+    /// `Ready`, `NoClusterSelected`, `InProgress`, `SomeFailed`, `AllFailed` or `Terminating`; or `PlacementNotEnforced`: the twins are
+    /// there, and condition `PlacementEnforced` is `False`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offloading_phase: Option<String>,
     /// For each cluster, by its ID: `OffloadingRequired`: it is selected. `Ready`: the twin is there, or what its cluster says

@@ -29,6 +29,8 @@ pub enum Phase {
     SomeFailed,
     /// No twin can be made.
     AllFailed,
+    /// Each selected cluster has its twin, and new Pods are not placed as the strategy says.
+    PlacementNotEnforced,
     /// It is being deleted.
     Terminating,
 }
@@ -42,7 +44,18 @@ impl Phase {
             Self::InProgress => "InProgress",
             Self::SomeFailed => "SomeFailed",
             Self::AllFailed => "AllFailed",
+            Self::PlacementNotEnforced => "PlacementNotEnforced",
             Self::Terminating => "Terminating",
+        }
+    }
+
+    /// The phase where this is said of the placement of new Pods: twins alone are not all that is asked for.
+    pub fn with_placement(self, placed: Option<&Verdict>) -> Self {
+        match self {
+            Self::Ready if placed.is_some_and(|placed| placed.status == Status::False) => {
+                Self::PlacementNotEnforced
+            }
+            phase => phase,
         }
     }
 }

@@ -44,7 +44,8 @@ pub(crate) fn progress(offloading: Option<&NamespaceOffloadingView>) -> Progress
     if is(Phase::Terminating) {
         return Progress::Failed("its NamespaceOffloading is being deleted".into());
     }
-    let there = match (is(Phase::Ready), is(Phase::NoClusterSelected)) {
+    let is_there = is(Phase::Ready) || is(Phase::PlacementNotEnforced);
+    let there = match (is_there, is(Phase::NoClusterSelected)) {
         (true, _) => format!(
             "offloaded as {} to {}",
             status.remote_namespace_name.as_deref().unwrap_or_default(),
@@ -124,7 +125,9 @@ mod tests {
         assert_eq!(with("Ready", &enforced(), &ready()), done);
         let missing = json!([said("PlacementEnforced", "False", "WebhookMissing")]);
         let waits = Progress::Waits("offloaded as shop-west to east, but WebhookMissing: m".into());
-        assert_eq!(with("Ready", &missing, &ready()), waits);
+        for phase in ["PlacementNotEnforced", "Ready"] {
+            assert_eq!(with(phase, &missing, &ready()), waits, "a member of v0.5.2 says Ready");
+        }
         let silent = json!([said("PlacementEnforced", "False", "WebhookUnavailable")]);
         let Progress::Waits(message) = with("Ready", &silent, &ready()) else { panic!() };
         for part in ["offloaded as shop-west to east, but WebhookUnavailable: m", "new Pods are refused"] {

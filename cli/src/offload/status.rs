@@ -22,7 +22,7 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Resource};
 
-use self::pods::{NodeView, PodView};
+use self::pods::{NodeView, PodView, SpecsWritten, WrittenView};
 pub use self::{
     print::text,
     report::{OffloadReport, Offloaded, Peer, Said, Twin, VirtualNode},
@@ -52,6 +52,8 @@ pub(super) struct Read {
     twins: Vec<Meta<Namespace>>,
     /// Of offloaded Namespaces.
     pods: Vec<PodView>,
+    /// Since when their NamespaceOffloadings say what they say.
+    written: SpecsWritten,
     /// Namespaces of whose Pods the webhook is asked.
     labelled: Vec<Meta<Namespace>>,
     /// Twins of Namespaces whose NamespaceOffloading vanished.
@@ -91,6 +93,11 @@ pub async fn offload_status(options: &OffloadStatusOptions) -> Result<OffloadRep
     for namespace in offloadings.iter().filter_map(|offloading| offloading.metadata.namespace.as_deref()) {
         pods.extend(cluster.all(&Api::<PodView>::namespaced(client(), namespace), "").await?);
     }
+    let written = match only {
+        _ if pods.is_empty() => Vec::new(),
+        Some(namespace) => cluster.all(&Api::<WrittenView>::namespaced(client(), namespace), "").await?,
+        None => cluster.all(&Api::<WrittenView>::all(client()), "").await?,
+    };
     let labelled = format!("{}={}", label::SCHEDULING_ENABLED, general::TRUE);
     let mut labelled = cluster.all(&Api::<Meta<Namespace>>::all(client()), &labelled).await?;
     labelled.retain(|namespace| only.is_none_or(|only| namespace.meta().name.as_deref() == Some(only)));
@@ -101,6 +108,7 @@ pub async fn offload_status(options: &OffloadStatusOptions) -> Result<OffloadRep
         offloadings,
         twins,
         pods,
+        written: written.iter().filter_map(WrittenView::spec_written).collect(),
         labelled,
         vanished: Vanished::read(&cluster).await?,
         lacks: lacks::<NamespaceOffloading>(&cluster).await?,
@@ -122,5 +130,5 @@ pub(super) async fn older_pods(
     let virtual_nodes = format!("{}={}", label::TYPE, label::VIRTUAL_NODE);
     let nodes = cluster.all(&Api::<NodeView>::all(cluster.client.clone()), &virtual_nodes).await?;
     let nodes = nodes.iter().filter_map(|node| Some((node.metadata.name.as_deref()?, node))).collect();
-    Ok(pods::older(spec, namespace, &pods, &nodes))
+    Ok(pods::misplaced(spec, None, namespace, &pods, &nodes).older)
 }

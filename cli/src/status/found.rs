@@ -205,7 +205,13 @@ impl From<NamespaceOffloadingView> for Entry {
             Progress::Done(message) if phase == Phase::NoClusterSelected.as_str() => ("False", message),
             Progress::Done(message) => ("True", message),
             // Of the placement there is a condition.
-            Progress::Waits(_) if phase == Phase::Ready.as_str() => ("True", String::new()),
+            Progress::Waits(_)
+                if [Phase::Ready, Phase::PlacementNotEnforced]
+                    .map(Phase::as_str)
+                    .contains(&phase.as_str()) =>
+            {
+                ("True", String::new())
+            }
             Progress::Waits(message) | Progress::Failed(message) => ("False", message),
         };
         let offloaded = AntreaCondition {

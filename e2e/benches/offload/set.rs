@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
-use api::offload::{namespace::NamespaceOffloading, peer::OffloadPeer};
+use api::offload::{namespace::NamespaceOffloading, peer::OffloadPeer, phase::Phase};
 use e2e::{fixture::SET, waiting::eventually, world::World};
 use fleet::cluster_set::Composition;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -173,8 +173,10 @@ fn take_in(known: &mut HashMap<String, Option<Instant>>, event: watcher::Event<N
         known.remove(&namespace);
         return;
     }
+    let phase = offloading.status.as_ref().and_then(|status| status.offloading_phase.as_deref());
+    // There is no webhook here.
     let is_ready =
-        offloading.status.as_ref().is_some_and(|status| status.offloading_phase.as_deref() == Some("Ready"));
+        [Phase::Ready, Phase::PlacementNotEnforced].iter().any(|ready| phase == Some(ready.as_str()));
     let first = known.entry(namespace).or_default();
     *first = first.or(is_ready.then(Instant::now));
 }

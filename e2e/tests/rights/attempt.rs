@@ -25,6 +25,8 @@ pub(crate) enum Do {
     CreateAs(&'static str, Value),
     /// Create, but nothing stays.
     DryCreate(Value),
+    /// Server-side apply, but nothing stays. Unlike a create, it is a right by name.
+    DryApply(Value),
     /// Creates nothing but an answer: a token.
     Ask {
         name: String,
@@ -94,6 +96,12 @@ impl Do {
             Self::DryCreate(object) => {
                 let dry = PostParams { dry_run: true, ..post };
                 drop(api.create(&dry, &typed(object, kind)).await?);
+            }
+            Self::DryApply(object) => {
+                let dry = PatchParams { dry_run: true, ..PatchParams::apply("freeport-e2e").force() };
+                let object = typed(object, kind);
+                let name = object.metadata.name.clone().unwrap_or_default();
+                drop(api.patch(&name, &dry, &Patch::Apply(&object)).await?);
             }
             Self::Ask { name, subresource } => {
                 let asked =

@@ -99,6 +99,7 @@ fn creation(target: &Target, object: &Value) -> Do {
             name: object["metadata"]["name"].as_str().unwrap().to_owned(),
             subresource: subresource.to_owned(),
         },
+        None if target.is_given => Do::DryApply(object.clone()),
         None => Do::DryCreate(object.clone()),
     }
 }

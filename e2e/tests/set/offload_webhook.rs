@@ -7,21 +7,25 @@ use std::collections::BTreeSet;
 
 use api::offload::namespace::NamespaceOffloading;
 use e2e::{
+    daemon::End,
     fixture::SYSTEM,
     schedule::Place,
     seen::event,
     shared::with_own,
+    shell::shell,
     waiting::{always, eventually},
     webhook::{SECRET, WEBHOOK, Webhook},
 };
+use fleet::program;
 use k8s_openapi::{
     ByteString,
     api::{
         admissionregistration::v1::MutatingWebhookConfiguration,
         coordination::v1::Lease,
-        core::v1::{ConfigMap, Secret},
+        core::v1::{ConfigMap, Pod, Secret},
         rbac::v1::ClusterRoleBinding,
     },
+    apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
 use kube::{
     Api,
@@ -90,26 +94,123 @@ fn a_new_pod_is_placed_as_its_namespace_says() {
         webhook.says("shop", "WebhookUnavailable").await;
         webhook.start().await;
         eventually("Pods are placed again", || webhook.pod("shop")).await;
-        a_configuration_that_asks_less_is_said(webhook).await;
+        a_configuration_of_ours_is_put_back(webhook).await;
+        one_of_somebody_else_is_left_alone(webhook).await;
+        what_cannot_travel_stays_at_home(webhook).await;
         without_rights_it_places_no_pod_and_says_so(webhook).await;
         without_its_kind_it_says_what_to_do(webhook).await;
         somebodys_own_secret_is_used(webhook).await;
         in_a_restored_cluster_both_go_on(webhook).await;
+        who_leaves_has_it_deleted(webhook).await;
     });
 }
 
-/// It would not be asked about Pods that have to be placed.
-async fn a_configuration_that_asks_less_is_said(webhook: &Webhook) {
-    let configurations = Api::<MutatingWebhookConfiguration>::all(webhook.cluster().client.clone());
-    let set = async |selector: Value| {
-        let patch = json!([{"op": "replace", "path": "/webhooks/0/objectSelector", "value": selector}]);
-        let patch: Patch<()> = Patch::Json(serde_json::from_value(patch).unwrap());
-        configurations.patch(WEBHOOK, &PatchParams::default(), &patch).await.unwrap();
-    };
-    set(json!({"matchLabels": {"only": "these"}})).await;
-    webhook.says("shop", "WebhookAltered").await;
-    set(json!({})).await;
+fn configurations(webhook: &Webhook) -> Api<MutatingWebhookConfiguration> {
+    Api::all(webhook.cluster().client.clone())
+}
+
+/// Has API servers ask about fewer Pods, or about all.
+async fn select(webhook: &Webhook, selector: Value) {
+    let patch = json!([{"op": "replace", "path": "/webhooks/0/objectSelector", "value": selector}]);
+    let patch: Patch<()> = Patch::Json(serde_json::from_value(patch).unwrap());
+    configurations(webhook).patch(WEBHOOK, &PatchParams::default(), &patch).await.unwrap();
+}
+
+/// Whether API servers ask about every Pod, and where they did before, and trust whom the member says.
+async fn asks_about_all(webhook: &Webhook, url: Option<&str>) -> Result<(), String> {
+    let there = configurations(webhook).get(WEBHOOK).await.map_err(|error| error.to_string())?;
+    let it = &there.webhooks.as_ref().unwrap()[0];
+    let selects_all = it.object_selector.clone().unwrap_or_default() == LabelSelector::default();
+    let is_trusted = it.client_config.ca_bundle.is_some();
+    match selects_all && is_trusted && it.client_config.url.as_deref() == url {
+        true => Ok(()),
+        false => Err(format!("{it:?}")),
+    }
+}
+
+/// In place and whole again, whether somebody narrowed or deleted it, also while no member runs.
+async fn a_configuration_of_ours_is_put_back(webhook: &Webhook) {
+    let installed = configurations(webhook).get(WEBHOOK).await.unwrap();
+    let url = installed.webhooks.unwrap().remove(0).client_config.url;
+    let is_back = || asks_about_all(webhook, url.as_deref());
+    select(webhook, json!({"matchLabels": {"only": "these"}})).await;
+    eventually("it asks about all again", is_back).await;
+    configurations(webhook).delete(WEBHOOK, &DeleteParams::default()).await.unwrap();
+    eventually("it is there again", is_back).await;
+    eventually("an Event says so", || event(webhook.cluster(), "default", WEBHOOK, "WebhookPutBack")).await;
+    let placed = eventually("a Pod is placed", || webhook.pod("shop")).await;
+    assert!(placed.spec.as_ref().unwrap().affinity.is_some(), "{placed:?}");
+
+    let member = "freeport-member-leader";
+    webhook.world.end(member, End::Stop).await;
+    configurations(webhook).delete(WEBHOOK, &DeleteParams::default()).await.unwrap();
+    webhook.world.launch(member).await;
+    eventually("a member that starts puts it back", is_back).await;
     webhook.says("shop", "Enforced").await;
+}
+
+/// Without our label it is not ours: API servers that are not asked about every Pod are said, and nothing else.
+async fn one_of_somebody_else_is_left_alone(webhook: &Webhook) {
+    let label = async |value: Value| {
+        let patch = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": value}}});
+        let patch = Patch::Merge(patch);
+        configurations(webhook).patch(WEBHOOK, &PatchParams::default(), &patch).await.unwrap();
+    };
+    label(Value::Null).await;
+    select(webhook, json!({"matchLabels": {"only": "these"}})).await;
+    webhook.says("shop", "WebhookAltered").await;
+    let there = configurations(webhook).get(WEBHOOK).await.unwrap();
+    let selector = there.webhooks.unwrap()[0].object_selector.clone().unwrap();
+    assert_eq!(selector.match_labels.unwrap()["only"], "these");
+    select(webhook, json!({})).await;
+    webhook.says("shop", "Enforced").await;
+    label(json!("freeport")).await;
+}
+
+/// With LocalAndRemote such a Pod keeps off virtual nodes; with Remote whoever creates it reads that it will wait.
+async fn what_cannot_travel_stays_at_home(webhook: &Webhook) {
+    let east = webhook.cluster();
+    webhook.namespace("both", true).await;
+    east.create::<NamespaceOffloading>("both", json!({"metadata": {"name": "offloading"}, "spec": {}})).await;
+    let pod = json!({
+        "metadata": {"generateName": "conf-"},
+        "spec": {
+            "containers": [{"name": "c", "image": "localhost/none"}],
+            "volumes": [{"name": "conf", "configMap": {"name": "conf"}}],
+        },
+    });
+    let create = async |namespace: &str| {
+        let pods = east.api::<Pod>(namespace);
+        let pod = serde_json::from_value(pod.clone()).unwrap();
+        pods.create(&PostParams::default(), &pod).await.map_err(|error| error.to_string())
+    };
+    let required = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+    let virtual_nodes = |operator: &str| {
+        let type_ = json!({"key": "liqo.io/type", "operator": operator, "values": ["virtual-node"]});
+        json!([{"matchExpressions": [type_]}])
+    };
+    let tolerates =
+        |spec: &Value| spec["tolerations"].to_string().contains("virtual-node.liqo.io/not-allowed");
+    let home = json!(eventually("a Pod is created", || create("both")).await.spec.unwrap());
+    assert_eq!(home.pointer(required), Some(&virtual_nodes("NotIn")), "{home}");
+    assert!(!tolerates(&home), "{home}");
+    let remote = json!(create("shop").await.unwrap().spec.unwrap());
+    assert!(remote.pointer(required).is_some() && tolerates(&remote), "{remote}");
+    // What all Pods have that are made here does not keep them.
+    let plain = json!(webhook.pod("both").await.unwrap().spec.unwrap());
+    assert!(plain.pointer(required).is_none() && tolerates(&plain), "{plain}");
+}
+
+/// Whoever leaves does not get it back.
+async fn who_leaves_has_it_deleted(webhook: &Webhook) {
+    let freeport = program::path("cli", "freeport").await.unwrap();
+    let said = shell(&webhook.world.fleet, &[freeport], "freeport leave --context leader 2>&1").await;
+    assert!(said.contains("deleted MutatingWebhookConfiguration freeport-webhook"), "{said}");
+    always("it stays deleted", || async {
+        let there = configurations(webhook).get_opt(WEBHOOK).await.map_err(|error| error.to_string())?;
+        there.map_or(Ok(()), |there| Err(format!("{there:?}")))
+    })
+    .await;
 }
 
 /// It cannot tell where a Pod has to go.

@@ -7,26 +7,33 @@
 //! | [`before`] | authorities of a moment ago, where somebody else keeps the Secret (pure) |
 //! | [`lifecycle`] | which certificates there are to be (pure) |
 //! | [`object`] | the configuration, reduced |
+//! | [`kept`] | the configuration is put back where it is ours |
 //! | [`ask`] | asks the webhook |
 //! | [`placement`] | what the answer means for a NamespaceOffloading (pure) |
 //!
 //! Watches Secret `freeport-webhook-tls` in our Namespace and MutatingWebhookConfiguration `freeport-webhook`. Writes the Secret, if it
-//! is ours or not there, and `caBundle` of `pod.mutate.liqo.io`; nothing while there is no such configuration. Deletes nothing. Without
+//! is ours or not there, and `caBundle` of `pod.mutate.liqo.io`; and puts back a configuration of ours. Nothing where there never was such a
+//! configuration. Deletes nothing. Without
 //! leader and session it runs as well: a certificate expires whether anybody leads or not. It may run twice: each write is bound to the
 //! version that was read, so of two that make an authority one is refused, and reads what the other wrote.
 
 mod ask;
 mod before;
 mod issue;
+mod kept;
 mod lifecycle;
 mod object;
 mod placement;
 mod stored;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use api::label;
 use jiff::Timestamp;
+use k8s_openapi::ByteString;
 use kit::{
     boot::Env,
     drive::{before, drive},
@@ -38,13 +45,14 @@ use kit::{
     watch::{Guard, Source, Watches},
     write::{Error, Writer},
 };
-use kube::{Api, Resource, runtime::watcher};
+use kube::{Api, Client, Resource, runtime::watcher};
 use rcgen::KeyPair;
 use rustls::pki_types::ServerName;
 use tokio::sync::{Notify, watch};
 
 use self::{
     before::Before,
+    kept::Remembered,
     lifecycle::{Now, Trusted},
     object::{Configuration, NAME, SECRET},
     stored::{AUTHORITIES, News, Stored},
@@ -69,7 +77,9 @@ pub(crate) async fn run(
     let keeping = Keeping {
         namespace: env.namespace.clone(),
         lifetimes,
+        client: env.client.clone(),
         writer: Writer::new(env.client.clone(), label::MEMBER, "local", env.metrics.clone()),
+        installer: Writer::new(env.client.clone(), label::INSTALLER, "local", env.metrics.clone()),
         known: Shared::default(),
         changed: Arc::default(),
         queue: Queue::new(Duration::ZERO),
@@ -99,6 +109,9 @@ struct Known {
     configurations: Objects<Configuration>,
     trusted: Trusted,
     before: Before,
+    remembered: Remembered,
+    /// When the configuration was put back last.
+    put_back: Option<Instant>,
 }
 
 impl Known {
@@ -128,7 +141,10 @@ impl Known {
 struct Keeping {
     namespace: String,
     lifetimes: Lifetimes,
+    client: Client,
     writer: Writer,
+    /// Writes under the name of what installed the configuration.
+    installer: Writer,
     known: Shared<Known>,
     /// By what is watched: the webhook may answer otherwise now.
     changed: Arc<Notify>,
@@ -169,8 +185,11 @@ impl Keeping {
 
     async fn reconcile(self) -> Result<Outcome, Error> {
         let now = Timestamp::now();
-        let (secret, asked) =
-            self.known.with(|known| (known.secrets.get(SECRET).cloned(), known.trusted(now)));
+        let secret = self.known.with(|known| known.secrets.get(SECRET).cloned());
+        if let Some(wait) = self.put_back(secret.as_ref()).await? {
+            return Ok(Outcome::Requeue(wait));
+        }
+        let (asked, remembered) = self.known.with(|known| (known.trusted(now), known.remembered.data()));
         // Nobody asks the webhook, so it needs no certificate.
         let Some((configuration, trusted)) = asked else {
             self.show(&Stored::default());
@@ -192,15 +211,21 @@ impl Keeping {
         let names = names(&self.namespace, configuration.url());
         let now = Now { at: now, lifetimes: self.lifetimes, names: &names, trusted: &trusted };
         let next = now.next(&stored, KeyPair::generate).map_err(|error| Error::Refused(error.to_string()))?;
-        self.store(secret, &stored, &next).await?;
+        self.store(secret, remembered, (&stored, &next)).await?;
         self.show(&next);
         self.known.with(|known| known.beside(&next, now.at));
         self.trust(&configuration, next.bundle().as_bytes()).await?;
         Ok(Outcome::Requeue(now.wait(&next)))
     }
 
-    async fn store(&self, secret: Option<Keys>, stored: &Stored, next: &Stored) -> Result<(), Error> {
-        let want = Keys::of(SECRET, &self.namespace, next.write());
+    async fn store(
+        &self,
+        secret: Option<Keys>,
+        remembered: Option<(String, ByteString)>,
+        (stored, next): (&Stored, &Stored),
+    ) -> Result<(), Error> {
+        let data = next.write().into_iter().chain(remembered).collect();
+        let want = Keys::of(SECRET, &self.namespace, data);
         let lists = self.known.with(|known| known.secrets.lists());
         let Some(answer) = self.writer.put(secret.as_ref(), &want).await? else { return Ok(()) };
         self.known.with(|known| known.secrets.answered(answer, lists));

@@ -42,15 +42,13 @@ fn desired(
     offloading: &NamespaceOffloadingView,
     name: Result<String, Invalid>,
     said: &Summary,
-    (webhook, is_labelled): (&Answer, bool),
+    of_pods: impl IntoIterator<Item = Verdict>,
     now: &Time,
 ) -> NamespaceOffloadingStatus {
     let have = offloading.status.0.clone().unwrap_or_default();
     let generation = offloading.metadata.generation;
     let invalid = |why: &Invalid| Verdict::new(VALID, Status::False, why.reason, why.message.clone());
-    let strategy = offloading.spec.0.as_ref().ok().map(|spec| spec.pod_offloading_strategy);
-    let placed = strategy.filter(|_| name.is_ok()).map(|strategy| placement(strategy, webhook, is_labelled));
-    let verdicts: Vec<_> = name.as_ref().err().map(invalid).into_iter().chain(placed).collect();
+    let verdicts: Vec<_> = name.as_ref().err().map(invalid).into_iter().chain(of_pods).collect();
     NamespaceOffloadingStatus {
         remote_namespace_name: name.ok().or(have.remote_namespace_name),
         offloading_phase: Some(said.phase.as_str().to_owned()),
@@ -113,9 +111,13 @@ impl OffloadingStatus {
         if is_overdue {
             progress::unanswered(&mut said, &waits_for);
         }
-        self.tally.put(&namespace, Some([said.phase.as_str()]));
         let (webhook, is_labelled) = (self.webhook.borrow().clone(), entry.is_labelled());
-        let want = desired(offloading, name.clone(), &said, (&webhook, is_labelled), &Time(Timestamp::now()));
+        let strategy = offloading.spec.0.as_ref().ok().map(|spec| spec.pod_offloading_strategy);
+        let placed = strategy.filter(|_| name.is_ok());
+        let placed = placed.map(|strategy| placement(strategy, &webhook, is_labelled));
+        said.phase = said.phase.with_placement(placed.as_ref());
+        self.tally.put(&namespace, Some([said.phase.as_str()]));
+        let want = desired(offloading, name.clone(), &said, placed, &Time(Timestamp::now()));
         let want = self.writer.known::<NamespaceOffloadingView, _>(&want)?;
         let have = offloading.status.0.clone().unwrap_or_default();
         if is_said(&have, &want) {
@@ -185,8 +187,8 @@ impl OffloadingStatus {
             Phase::Ready if progress::had_trouble(have) => {
                 self.events.tell(object, "Offload", now.as_str(), "each selected cluster has its twin");
             }
-            // What works as it was asked for is no news.
-            Phase::Ready | Phase::InProgress | Phase::Terminating => {}
+            // What works as it was asked for is no news. Of the placement the condition says it.
+            Phase::Ready | Phase::InProgress | Phase::PlacementNotEnforced | Phase::Terminating => {}
         }
     }
 }
@@ -195,6 +197,7 @@ impl OffloadingStatus {
 mod tests {
     use std::{collections::BTreeMap, sync::Arc};
 
+    use api::offload::namespace::PodOffloadingStrategy;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -261,8 +264,9 @@ mod tests {
                 .unwrap();
         let said = summary(&BTreeMap::new(), false);
         let now = Time(Timestamp::UNIX_EPOCH);
-        let desired = |offloading: &NamespaceOffloadingView, name| {
-            desired(offloading, name, &said, (&Answer::Unknown, true), &now)
+        let desired = |offloading: &NamespaceOffloadingView, name: Result<String, Invalid>| {
+            let placed = placement(PodOffloadingStrategy::Remote, &Answer::Unknown, true);
+            desired(offloading, name.clone(), &said, Some(placed).filter(|_| name.is_ok()), &now)
         };
         let want = desired(&offloading, Ok("shop-west".into()));
         assert_eq!(want.offloading_phase.as_deref(), Some("NoClusterSelected"));

@@ -172,3 +172,19 @@ fn a_namespace_for_which_a_map_has_no_room_says_so_at_once() {
     let said = summary(&[("east".to_owned(), Host { entry: Some(&asked), ..host })].into(), false);
     assert_eq!(said.phase, Phase::Ready, "what the host says counts");
 }
+
+#[test]
+fn twins_alone_are_not_all_that_is_asked_for() {
+    let placed = |status| Verdict::new("PlacementEnforced", status, "R", "");
+    for (phase, status, want) in [
+        (Phase::Ready, Status::True, Phase::Ready),
+        (Phase::Ready, Status::Unknown, Phase::Ready),
+        (Phase::Ready, Status::False, Phase::PlacementNotEnforced),
+        (Phase::InProgress, Status::False, Phase::InProgress),
+        (Phase::AllFailed, Status::False, Phase::AllFailed),
+        (Phase::Terminating, Status::False, Phase::Terminating),
+    ] {
+        assert_eq!(phase.with_placement(Some(&placed(status))), want, "{phase:?} {status:?}");
+    }
+    assert_eq!(Phase::Ready.with_placement(None), Phase::Ready);
+}

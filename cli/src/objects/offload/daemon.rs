@@ -47,12 +47,13 @@ pub(super) fn rights() -> Vec<Object> {
         rule(FREEPORT, "offloadpeers", READ),
         rule(FREEPORT, "offloadpeers/status", &["patch"]),
         rule_on(EXTENSIONS, "customresourcedefinitions", &CRDS, READ),
-        // For the authorities that sign the webhook's certificates.
+        // For the authorities that sign the webhook's certificates, and to put it back where somebody deleted or narrowed it. A create
+        // by this name alone is a server-side apply.
         rule_on(
             ADMISSION,
             "mutatingwebhookconfigurations",
             &[webhook::NAME],
-            &["get", "list", "watch", "patch"],
+            &["get", "list", "watch", "create", "patch"],
         ),
     ];
     let own = vec![

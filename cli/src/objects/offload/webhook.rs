@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use api::{label, offload::label as offload};
+use api::offload::{label as offload, webhook as asked};
 use k8s_openapi::{
     api::{
         admissionregistration::v1::{
-            MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
-            WebhookClientConfig,
+            MutatingWebhook, MutatingWebhookConfiguration, ServiceReference, WebhookClientConfig,
         },
         apps::v1::{Deployment, DeploymentSpec},
         core::v1::{
@@ -16,7 +15,7 @@ use k8s_openapi::{
         },
         node::v1::{RuntimeClass, Scheduling},
     },
-    apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
+    apimachinery::pkg::util::intstr::IntOrString,
 };
 
 use super::super::{
@@ -26,7 +25,7 @@ use super::super::{
 };
 
 /// Name of everything that is the webhook's: program, ServiceAccount, Deployment, Service, configuration.
-pub const NAME: &str = "freeport-webhook";
+pub const NAME: &str = asked::NAME;
 
 /// The Secret with its certificate, which the member issues.
 pub const SECRET: &str = "freeport-webhook-tls";
@@ -68,7 +67,7 @@ pub fn workload(image: &str) -> Vec<Object> {
 /// When the API server asks it: about each new Pod of an offloaded Namespace. `url` is where it runs outside of the cluster, as the
 /// API server reaches it.
 ///
-/// The member writes the authorities that sign its certificates. A Pod that slips through stays in the wrong place for life, so none
+/// The member writes the authorities that sign its certificates, and makes it again if somebody deletes it. A Pod that slips through stays in the wrong place for life, so none
 /// is created while it does not answer; other Namespaces never depend on it.
 pub fn configuration(url: Option<&str>) -> Object {
     let service = ServiceReference {
@@ -77,26 +76,16 @@ pub fn configuration(url: Option<&str>) -> Object {
         path: Some(PATH.into()),
         port: Some(SERVICE_PORT),
     };
-    let words = |words: &[&str]| Some(words.iter().map(|&word| word.to_owned()).collect());
     let webhook = MutatingWebhook {
-        name: "pod.mutate.liqo.io".into(),
+        name: asked::WEBHOOK.into(),
         admission_review_versions: vec!["v1".into()],
         client_config: WebhookClientConfig {
             service: url.is_none().then_some(service),
             url: url.map(str::to_owned),
             ca_bundle: None,
         },
-        rules: Some(vec![RuleWithOperations {
-            api_groups: words(&[""]),
-            api_versions: words(&["v1"]),
-            resources: words(&["pods"]),
-            operations: words(&["CREATE"]),
-            scope: Some("Namespaced".into()),
-        }]),
-        namespace_selector: Some(LabelSelector {
-            match_labels: Some(one(offload::SCHEDULING_ENABLED, label::TRUE)),
-            match_expressions: None,
-        }),
+        rules: Some(asked::rules()),
+        namespace_selector: Some(asked::namespaces()),
         side_effects: "None".into(),
         timeout_seconds: Some(TIMEOUT),
         failure_policy: Some("Fail".into()),

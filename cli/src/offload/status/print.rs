@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use api::view::first_names;
+
 use super::report::{OffloadReport, Offloaded, Said};
 use crate::printable::printable;
 
@@ -44,8 +46,17 @@ fn heading(what: &str, is_empty: bool) -> String {
 }
 
 fn offloaded(lines: &mut Vec<String>, namespace: &Offloaded) {
-    let Offloaded { namespace: name, strategy, phase, twin, clusters, invalid, placement, older_pods } =
-        namespace;
+    let Offloaded {
+        namespace: name,
+        strategy,
+        phase,
+        twin,
+        clusters,
+        invalid,
+        placement,
+        older_pods,
+        unplaced_pods,
+    } = namespace;
     let called = if twin.is_empty() { String::new() } else { format!(", as {twin}") };
     lines.push(format!("  {name}: {phase}, {strategy}{called}"));
     for (cluster, said) in clusters {
@@ -58,6 +69,13 @@ fn offloaded(lines: &mut Vec<String>, namespace: &Offloaded) {
         lines.push(format!(
             "    new Pods are refused, or placed wrongly where failurePolicy is Ignore{}",
             unless_true(placement)
+        ));
+    }
+    if !unplaced_pods.is_empty() {
+        lines.push(format!(
+            "    Pods that were created while the API server did not ask freeport-webhook, and so were not placed: {}; delete them, and \
+             those that their owners create are placed",
+            first_names(unplaced_pods)
         ));
     }
     if !older_pods.is_empty() {

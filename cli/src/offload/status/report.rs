@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use super::{
     Read,
-    pods::{NodeView, older},
+    pods::{NodeView, misplaced},
 };
 use crate::offload::condition;
 
@@ -105,6 +105,8 @@ pub struct Offloaded {
     pub placement: Said,
     /// Pods that are where the strategy puts no new ones: they are older than it.
     pub older_pods: Vec<String>,
+    /// Pods that are younger than the strategy and not where it puts them: they were created while the webhook was not asked.
+    pub unplaced_pods: Vec<String>,
 }
 
 /// A twin.
@@ -165,7 +167,7 @@ impl Said {
 
 impl Offloaded {
     fn is_well(&self) -> bool {
-        self.phase == Phase::Ready.as_str() && self.placement.is_true()
+        self.phase == Phase::Ready.as_str() && self.placement.is_true() && self.unplaced_pods.is_empty()
     }
 }
 
@@ -243,6 +245,9 @@ fn offloaded(
     // One that is being deleted places no Pods.
     let places = spec.filter(|_| offloading.metadata.deletion_timestamp.is_none());
     let status = if is_seen { status } else { NamespaceOffloadingStatus::default() };
+    let written = read.written.get(&namespace).copied();
+    let misplaced = places.map(|spec| misplaced(spec, written, &namespace, &read.pods, nodes));
+    let misplaced = misplaced.unwrap_or_default();
     Offloaded {
         strategy: spec.map(|spec| spec.pod_offloading_strategy.to_string()).unwrap_or_default(),
         phase: status.offloading_phase.clone().unwrap_or_else(|| "Unknown".into()),
@@ -250,7 +255,8 @@ fn offloaded(
         clusters: status.remote_namespaces_conditions.iter().filter_map(about).collect(),
         invalid: condition(&status.conditions, VALID).map(|valid| Said::of(Some(valid))),
         placement: Said::of(condition(&status.conditions, PLACEMENT_ENFORCED)),
-        older_pods: places.map(|spec| older(spec, &namespace, &read.pods, nodes)).unwrap_or_default(),
+        older_pods: misplaced.older,
+        unplaced_pods: misplaced.unplaced,
         namespace,
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct Target {
     pub(super) also_own: Option<&'static str>,
     /// What it must not create.
     pub(super) squats: Vec<Value>,
-    /// The administrator creates what is its own.
+    /// The administrator creates what is its own; it creates that again by apply, since its right goes by the name.
     pub(super) is_given: bool,
 }
 

@@ -1,6 +1,12 @@
 //! The configuration of the webhook, reduced to what counts of it, and the names of what belongs to it.
 
-use api::{label::TRUE, offload::label::SCHEDULING_ENABLED, view::lean};
+use std::collections::BTreeMap;
+
+use api::{
+    label::{FREEPORT, MANAGED_BY, TRUE},
+    offload::{label::SCHEDULING_ENABLED, webhook},
+    view::lean,
+};
 use k8s_openapi::{ByteString, api::admissionregistration::v1::MutatingWebhookConfiguration};
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
@@ -9,11 +15,9 @@ use serde_json::{Value, json};
 use super::issue::Certificate;
 
 /// Name of the configuration, and of the Service of the webhook.
-pub(super) const NAME: &str = "freeport-webhook";
+pub(super) const NAME: &str = webhook::NAME;
 /// Name of the Secret.
 pub(super) const SECRET: &str = "freeport-webhook-tls";
-/// The webhook in the configuration that is asked about Pods.
-const WEBHOOK: &str = "pod.mutate.liqo.io";
 
 /// The configuration: when the API server asks the webhook, where, and whom it trusts there.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,7 +25,7 @@ const WEBHOOK: &str = "pod.mutate.liqo.io";
 pub(super) struct Configuration {
     #[serde(deserialize_with = "lean")]
     pub(super) metadata: ObjectMeta,
-    /// As they are: of ours we write one field, of others none.
+    /// As they are: of others we write none.
     #[serde(default)]
     webhooks: Vec<Value>,
 }
@@ -82,6 +86,44 @@ impl Configuration {
         trusting
     }
 
+    /// Whether `freeport join` or we made it: it has our label.
+    pub(super) fn is_ours(&self) -> bool {
+        let by = self.metadata.labels.as_ref().and_then(|labels| labels.get(MANAGED_BY));
+        by.is_some_and(|by| by == FREEPORT)
+    }
+
+    /// One of ours with this webhook alone.
+    pub(super) fn of(webhook: &Value) -> Self {
+        let labels = BTreeMap::from([(MANAGED_BY.to_owned(), FREEPORT.to_owned())]);
+        let metadata = ObjectMeta { name: Some(NAME.into()), labels: Some(labels), ..ObjectMeta::default() };
+        Self { metadata, webhooks: vec![webhook.clone()] }
+    }
+
+    /// The webhook without [`bundle`](Self::bundle), so that API servers ask it about every Pod: where and how it is asked is the
+    /// administrator's choice, about which Pods is not. None where API servers do not ask it.
+    pub(super) fn asking_about_all(&self) -> Option<Value> {
+        self.client_config()?;
+        let mut asking = self.webhook()?.as_object()?.clone();
+        asking.remove("matchConditions");
+        asking.insert("rules".into(), json!(webhook::rules()));
+        asking.insert("namespaceSelector".into(), json!(webhook::namespaces()));
+        asking.insert("objectSelector".into(), json!({}));
+        if let Some(config) = asking.get_mut("clientConfig").and_then(Value::as_object_mut) {
+            config.remove("caBundle");
+        }
+        Some(Value::Object(asking))
+    }
+
+    /// The same with this webhook in the place of ours.
+    pub(super) fn with(&self, webhook: &Value) -> Self {
+        let mut with = self.clone();
+        match with.webhooks.iter_mut().find(|webhook| is_ours(webhook)) {
+            Some(ours) => ours.clone_from(webhook),
+            None => with.webhooks.push(webhook.clone()),
+        }
+        with.trusting(&self.bundle())
+    }
+
     fn webhook(&self) -> Option<&Value> {
         self.webhooks.iter().find(|webhook| is_ours(webhook))
     }
@@ -117,7 +159,7 @@ fn is_empty(value: &Value) -> bool {
 }
 
 fn is_ours(webhook: &Value) -> bool {
-    webhook.get("name") == Some(&json!(WEBHOOK))
+    webhook.get("name") == Some(&json!(webhook::WEBHOOK))
 }
 
 #[cfg(test)]
@@ -129,7 +171,7 @@ mod tests {
         let rule = json!({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "scope": "Namespaced"});
         let selector = json!({"matchLabels": {"liqo.io/scheduling-enabled": "true"}});
         let installed = json!({
-            "name": WEBHOOK, "rules": [rule], "namespaceSelector": selector, "objectSelector": {}, "matchConditions": null,
+            "name": webhook::WEBHOOK, "rules": [rule], "namespaceSelector": selector, "objectSelector": {}, "matchConditions": null,
         });
         let left_out = |field: &str, value: Value| {
             let mut webhook = installed.clone();

@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::offload::vanished::{Vanished, tests::example as example_of_vanished};
+use crate::offload::{
+    status::pods::SpecsWritten,
+    vanished::{Vanished, tests::example as example_of_vanished},
+};
 
 fn said(type_: &str, status: &str, reason: &str) -> Value {
     json!({
@@ -47,6 +50,7 @@ pub(in super::super) fn example() -> OffloadReport {
         pods: read(
             json!([{"metadata": {"name": "web-1", "namespace": "shop"}, "spec": {"nodeName": "worker"}}]),
         ),
+        written: SpecsWritten::default(),
         labelled: vec![],
         vanished: Vanished::default(),
         only: None,
@@ -64,6 +68,7 @@ fn what_no_object_tells_is_said() {
         offloadings: read(json!([{"metadata": {"name": "offloading", "namespace": "shop"}, "spec": {}}])),
         twins: vec![],
         pods: vec![],
+        written: SpecsWritten::default(),
         labelled: read(json!([{"metadata": {"name": "shop"}}, {"metadata": {"name": "left"}}])),
         vanished: Vanished::default(),
         only: None,
@@ -105,6 +110,7 @@ fn a_namespace_that_cannot_be_offloaded_says_why() {
         offloadings: read(invalid),
         twins: vec![],
         pods: vec![],
+        written: SpecsWritten::default(),
         labelled: vec![],
         vanished: Vanished::default(),
         only: None,

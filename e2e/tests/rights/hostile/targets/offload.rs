@@ -83,6 +83,7 @@ pub(super) async fn targets(parties: &Parties, space: &str) -> Vec<Target> {
         Target::new("offloadpeers/status", peers, EVERYWHERE),
         Target {
             own: Some(named(&configuration.name)),
+            squats: vec![named("hostile-squat")],
             is_given: true,
             ..Target::new("mutatingwebhookconfigurations", configuration.resource, EVERYWHERE)
         },
