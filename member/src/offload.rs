@@ -7,6 +7,7 @@
 //! | [`pace`] | how often homes are answered that may bring nothing here |
 //! | [`room`] | how much is kept of what others ask for: pure |
 //! | [`selection`] | which clusters a NamespaceOffloading selects: pure |
+//! | [`refused`] | Pods that are refused at virtual nodes |
 //! | [`withdrawn`] | whether what is gone was taken back |
 //! | [`peer`], [`node`], [`namespace`], [`own_map`], [`map`], [`status`], [`pod`], [`shadow`] | the controllers |
 //! | [`watches`] | how it is learned |
@@ -33,6 +34,7 @@ mod own_map;
 mod pace;
 mod peer;
 mod pod;
+mod refused;
 mod room;
 mod run;
 mod secret;

@@ -137,7 +137,8 @@ pub struct NamespaceOffloadingStatus {
     /// Generation of the spec this status is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `PlacementEnforced`: new Pods of the Namespace are placed as the strategy says.
+    /// `PlacementEnforced`: new Pods of the Namespace are placed as the strategy says. `PodsAccepted`, which is there only while it is `False`:
+    /// Pods that are bound to virtual nodes are refused and do not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -153,6 +154,11 @@ pub const VALID: &str = "Valid";
 
 /// Condition type of a NamespaceOffloading: new Pods of the Namespace are placed as the strategy says.
 pub const PLACEMENT_ENFORCED: &str = "PlacementEnforced";
+/// Condition type of a NamespaceOffloading of which Pods are refused at virtual nodes. It is there only while that is so.
+pub const PODS_ACCEPTED: &str = "PodsAccepted";
+/// Reason of [`PODS_ACCEPTED`], False: the message names the Pods.
+pub const PODS_REFUSED: &str = "PodsRefused";
+
 /// Reason of [`PLACEMENT_ENFORCED`], True: the webhook answers.
 pub const ENFORCED: &str = "Enforced";
 /// Reason of [`PLACEMENT_ENFORCED`], True: strategy `Local` needs no webhook.

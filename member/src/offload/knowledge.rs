@@ -31,6 +31,7 @@ use self::{standing::ByLease, writing::Writing};
 pub(crate) use self::{standing::WITHOUT_LEASE, withdrawing::is_overdue};
 use super::{
     index::{ClusterEntry, MAP, NAMESPACE, NamespaceEntry, SHADOW, STATUS, ShadowEntry},
+    refused::Refused,
     room::Room,
     selection::{Invalid, Key, key, name},
     view::Namespace,
@@ -60,6 +61,8 @@ pub(crate) struct Knowledge {
     pub(crate) shadows: Store<String, ShadowEntry>,
     /// Which records of other clusters have room here.
     pub(crate) room: Room,
+    /// Pods of this cluster that are refused at virtual nodes.
+    pub(crate) refused: Refused,
     /// Keys that are on their way into our maps.
     pub(crate) writing: Writing,
     /// Namespace of this daemon.
@@ -89,6 +92,7 @@ impl Knowledge {
             namespaces: Store::new(queues(&[NOW, NOW])),
             shadows: Store::new([Queue::new(POD_PACE)]),
             room: Room::default(),
+            refused: Refused::default(),
             writing: Writing::default(),
             system,
             leases,

@@ -52,7 +52,12 @@ use self::{
     twin::twin,
     view::{BoundPod, OwnShadowPod},
 };
-use super::{index::ClusterEntry, knowledge::Knowledge, view::VirtualNode};
+use super::{
+    index::{ClusterEntry, STATUS},
+    knowledge::Knowledge,
+    refused::Refusal,
+    view::VirtualNode,
+};
 
 /// How soon a Pod is looked at again that waits for something, of which perhaps no watch tells.
 const RESYNC: Duration = Duration::from_secs(10);
@@ -81,6 +86,7 @@ impl Pods {
     pub(super) async fn reconcile(self, uid: String) -> Result<Outcome, Error> {
         let entry = self.store.get(&uid).unwrap_or_default();
         self.count(&uid, entry.pod.as_ref().map(phase).as_deref());
+        self.note_refusal(&uid, entry.pod.as_ref().map(|pod| (pod, PodState::of(pod.said()))));
         match (&entry.pod, &entry.record) {
             (None, None) => Ok(Outcome::Done),
             (None, Some(record)) => self.take_back(&uid, record).await,
@@ -91,6 +97,25 @@ impl Pods {
     /// The Pod is in this phase now, or gone.
     fn count(&self, uid: &str, phase: Option<&str>) {
         self.tally.put(uid, phase.map(|phase| [self.host.as_str(), phase]));
+    }
+
+    /// Notes for the status of its NamespaceOffloading whether the Pod, if it is there, is refused.
+    fn note_refusal(&self, uid: &str, pod: Option<(&BoundPod, PodState)>) {
+        let refusal = pod.filter(|(pod, _)| !pod.is_going()).and_then(|(pod, state)| {
+            let namespace = pod.namespace().unwrap_or_default();
+            Refusal::of(&state, (&namespace, &pod.name_any()), &self.host)
+        });
+        let changed = self.knowledge.refused.note(uid, refusal);
+        self.knowledge.namespaces.enqueue(changed.into_iter().map(|namespace| (namespace, STATUS)).collect());
+    }
+
+    /// Notes of all Pods whether they are refused.
+    fn note_refusals(&self) {
+        for uid in self.store.keys() {
+            let entry = self.store.get(&uid).unwrap_or_default();
+            self.note_refusal(&uid, entry.pod.as_ref().map(|pod| (pod, PodState::of(pod.said()))));
+        }
+        self.knowledge.refused.saw(&self.host);
     }
 
     /// Does what is to be done about a Pod that is there.
@@ -191,6 +216,7 @@ impl Pods {
                 }
                 let uid = pod.uid().unwrap_or_default();
                 self.count(&uid, said.state.phase.as_deref());
+                self.note_refusal(&uid, Some((pod, said.state.clone())));
                 Ok(())
             }
             Err(Error::Gone) => Ok(()),

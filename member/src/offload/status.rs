@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use api::{
     condition::{Status, Verdict, conditions},
     offload::{
-        namespace::{NamespaceOffloadingStatus, PLACEMENT_ENFORCED, VALID},
+        namespace::{NamespaceOffloadingStatus, PLACEMENT_ENFORCED, PODS_ACCEPTED, VALID},
         phase::{Phase, Summary, summary},
         view::NamespaceOffloadingView,
     },
@@ -31,6 +31,7 @@ use super::{
     certificate::{Answer, placement},
     index::{NAMESPACE, NamespaceEntry, STATUS},
     knowledge::{Clusters, Knowledge, is_overdue},
+    pod::exchange::is_host,
     selection::{Invalid, is_held},
 };
 
@@ -67,7 +68,8 @@ fn unread<'a>(clusters: &'a Clusters, known: &'a NamespaceEntry) -> impl Iterato
 /// Whether the NamespaceOffloading says that already; other conditions are of other writers.
 fn is_said(have: &NamespaceOffloadingStatus, want: &NamespaceOffloadingStatus) -> bool {
     let mut have = have.clone();
-    have.conditions.retain(|condition| [VALID, PLACEMENT_ENFORCED].contains(&condition.type_.as_str()));
+    let ours = [VALID, PLACEMENT_ENFORCED, PODS_ACCEPTED];
+    have.conditions.retain(|condition| ours.contains(&condition.type_.as_str()));
     have == *want
 }
 
@@ -117,7 +119,8 @@ impl OffloadingStatus {
         let placed = placed.map(|strategy| placement(strategy, &webhook, is_labelled));
         said.phase = said.phase.with_placement(placed.as_ref());
         self.tally.put(&namespace, Some([said.phase.as_str()]));
-        let want = desired(offloading, name.clone(), &said, placed, &Time(Timestamp::now()));
+        let of_pods = placed.into_iter().chain(self.refused(offloading, &namespace, &clusters));
+        let want = desired(offloading, name.clone(), &said, of_pods, &Time(Timestamp::now()));
         let want = self.writer.known::<NamespaceOffloadingView, _>(&want)?;
         let have = offloading.status.0.clone().unwrap_or_default();
         if is_said(&have, &want) {
@@ -150,6 +153,22 @@ impl OffloadingStatus {
         Ok(Outcome::Requeue(RESYNC))
     }
 
+    /// Whether Pods are refused at virtual nodes. Until the Pods of each host were seen, what was said before stays.
+    fn refused(
+        &self,
+        offloading: &NamespaceOffloadingView,
+        namespace: &str,
+        clusters: &Clusters,
+    ) -> Option<Verdict> {
+        let hosts = clusters.iter().filter(|(_, entry)| is_host(entry)).map(|(id, _)| id);
+        let (refused, is_all) = self.knowledge.refused.verdict(namespace, hosts);
+        refused.or_else(|| {
+            let status = offloading.status.0.as_ref().ok().filter(|_| !is_all)?;
+            let before = status.conditions.iter().find(|condition| condition.type_ == PODS_ACCEPTED)?;
+            Some(Verdict::new(PODS_ACCEPTED, Status::False, &*before.reason, &*before.message))
+        })
+    }
+
     fn note(&self, namespace: &String, entry: &NamespaceEntry, unsaid_since: Option<Instant>) {
         if entry.unsaid_since != unsaid_since {
             self.knowledge.namespaces.note(namespace, |entry| entry.unsaid_since = unsaid_since);
@@ -172,6 +191,7 @@ impl OffloadingStatus {
         }
         let conditions = (have.conditions.as_slice(), want.conditions.as_slice());
         self.events.turned(object.clone(), "Place", PLACEMENT_ENFORCED, conditions);
+        self.events.turned(object.clone(), "Offload", PODS_ACCEPTED, conditions);
         if have.offloading_phase == want.offloading_phase {
             return;
         }

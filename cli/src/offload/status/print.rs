@@ -54,6 +54,7 @@ fn offloaded(lines: &mut Vec<String>, namespace: &Offloaded) {
         clusters,
         invalid,
         placement,
+        refused,
         older_pods,
         unplaced_pods,
     } = namespace;
@@ -70,6 +71,9 @@ fn offloaded(lines: &mut Vec<String>, namespace: &Offloaded) {
             "    new Pods are refused, or placed wrongly where failurePolicy is Ignore{}",
             unless_true(placement)
         ));
+    }
+    if let Some(refused) = refused {
+        lines.push(format!("    {}", refused.message));
     }
     if !unplaced_pods.is_empty() {
         lines.push(format!(

@@ -9,7 +9,9 @@ use api::{
     condition::AntreaCondition,
     offload::{
         label,
-        namespace::{NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, READY, VALID},
+        namespace::{
+            NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, PODS_ACCEPTED, READY, VALID,
+        },
         phase::Phase,
         view::{NamespaceOffloadingView, OffloadPeerView},
     },
@@ -103,6 +105,9 @@ pub struct Offloaded {
     pub invalid: Option<Said>,
     /// Whether new Pods are placed as the strategy says.
     pub placement: Said,
+    /// Which Pods are refused at virtual nodes, where some are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Said>,
     /// Pods that are where the strategy puts no new ones: they are older than it.
     pub older_pods: Vec<String>,
     /// Pods that are younger than the strategy and not where it puts them: they were created while the webhook was not asked.
@@ -167,7 +172,10 @@ impl Said {
 
 impl Offloaded {
     fn is_well(&self) -> bool {
-        self.phase == Phase::Ready.as_str() && self.placement.is_true() && self.unplaced_pods.is_empty()
+        self.phase == Phase::Ready.as_str()
+            && self.placement.is_true()
+            && self.refused.is_none()
+            && self.unplaced_pods.is_empty()
     }
 }
 
@@ -255,6 +263,9 @@ fn offloaded(
         clusters: status.remote_namespaces_conditions.iter().filter_map(about).collect(),
         invalid: condition(&status.conditions, VALID).map(|valid| Said::of(Some(valid))),
         placement: Said::of(condition(&status.conditions, PLACEMENT_ENFORCED)),
+        refused: condition(&status.conditions, PODS_ACCEPTED)
+            .map(|accepted| Said::of(Some(accepted)))
+            .filter(|accepted| !accepted.is_true()),
         older_pods: misplaced.older,
         unplaced_pods: misplaced.unplaced,
         namespace,

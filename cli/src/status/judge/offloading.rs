@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::offload::{namespace::PLACEMENT_ENFORCED, peer::READY};
+use api::offload::{
+    namespace::{PLACEMENT_ENFORCED, PODS_ACCEPTED},
+    peer::READY,
+};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 
 use super::{
     Verdict,
-    objects::{tally, unless_true},
+    objects::{named, tally, unless_true},
 };
 use crate::{
     objects::{
@@ -63,7 +66,9 @@ impl Verdict<'_> {
 
     fn entries(&mut self, kind: &str, part: &Part<Vec<Entry>>, wanted: &[&str]) -> Option<Tally> {
         let entries = self.part(part, COMMAND)?;
-        let tally = tally(entries, |conditions| unless_true(conditions, wanted, &[]));
+        let refused = |conditions: &[_]| named(conditions, PODS_ACCEPTED).filter(|it| it.status == "False");
+        let tally =
+            tally(entries, |conditions| unless_true(conditions, wanted, &[]).or_else(|| refused(conditions)));
         self.troubles(kind, &tally);
         Some(tally)
     }

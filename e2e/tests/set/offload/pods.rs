@@ -2,7 +2,11 @@
 
 pub(super) mod world;
 
-use api::offload::{namespace::NamespaceOffloading, pod_status::ACCEPTED, shadow_pod::ShadowPod};
+use api::offload::{
+    namespace::{NamespaceOffloading, PODS_ACCEPTED},
+    pod_status::ACCEPTED,
+    shadow_pod::ShadowPod,
+};
 use e2e::{
     fixture::{AREA, World},
     seen::event,
@@ -137,6 +141,9 @@ fn what_cannot_run_elsewhere_or_not_yet_says_why() {
             "{reason}: {why}"
         );
         eventually("an Event says so", || event(west, &ns, "bound", "OffloadingRefused")).await;
+        refused_pods_are_named(world, &ns, &["bound"]).await;
+        west.delete::<Pod>(&ns, "bound").await;
+        refused_pods_are_named(world, &ns, &[]).await;
 
         let claims = running("127.0.0.1");
         kubelet_says(east, "waits-west", "early", claims).await;
@@ -146,6 +153,25 @@ fn what_cannot_run_elsewhere_or_not_yet_says_why() {
         a_host_runs_no_more_than_its_consent_allows(world, &ns, "waits-west").await;
         unoffload(world, &ns, "waits-west").await;
     });
+}
+
+/// The NamespaceOffloading names Pods that are refused at virtual nodes while there are some, also to a member that starts meanwhile.
+async fn refused_pods_are_named(world: &World, ns: &str, names: &[&str]) {
+    let offloadings = world.cluster("west").api::<NamespaceOffloading>(ns);
+    eventually("refused Pods are named", || async {
+        let conditions = offloadings.get("offloading").await.unwrap().status.unwrap_or_default().conditions;
+        let refused = conditions.into_iter().find(|condition| condition.type_ == PODS_ACCEPTED);
+        match (&refused, names) {
+            (None, []) => Ok(()),
+            (Some(refused), [_, ..])
+                if refused.status == "False" && names.iter().all(|name| refused.message.contains(name)) =>
+            {
+                Ok(())
+            }
+            _ => Err(format!("{refused:?}")),
+        }
+    })
+    .await;
 }
 
 /// Reason and message of the condition that the Pod is refused.

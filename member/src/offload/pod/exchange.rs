@@ -29,7 +29,7 @@ use super::{
 use crate::{
     feature::Access,
     offload::{
-        index::{ClusterEntry, EXCHANGE},
+        index::{ClusterEntry, EXCHANGE, STATUS},
         knowledge::{Knowledge, POD_PACE},
         view::VirtualNode,
     },
@@ -181,6 +181,8 @@ impl Exchanges {
 
     fn ended(&self, host: String) {
         self.running.with(|running| running.remove(&host));
+        let touched = self.knowledge.refused.forget(&host);
+        self.knowledge.namespaces.enqueue(touched.into_iter().map(|namespace| (namespace, STATUS)).collect());
         // It may be a host again.
         self.knowledge.clusters.enqueue([(host, EXCHANGE)].into());
     }
@@ -194,6 +196,7 @@ impl Exchanges {
         let complete = async {
             tokio::join!(here.listed(), area.listed());
             let _ = asked.wait_for(|asked| *asked).await;
+            pods.note_refusals();
             begun.send_replace(true);
         };
         let driven = async {
@@ -297,6 +300,7 @@ impl Exchanges {
     }
 }
 
-fn is_host(entry: &ClusterEntry) -> bool {
+/// Whether there is an exchange of Pods with a cluster.
+pub(crate) fn is_host(entry: &ClusterEntry) -> bool {
     entry.own_map.is_some() || entry.node.as_ref().is_some_and(VirtualNode::is_ours)
 }

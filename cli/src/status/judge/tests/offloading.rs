@@ -65,6 +65,15 @@ fn what_is_missing_is_said_with_the_words_of_the_daemon() {
     });
     assert_eq!(shop.problems[0].place, "NamespaceOffloading shop/offloading");
     assert_eq!(shop.problems[0].what, "Offloaded is False: AllFailed: east: no");
+    let refused = judged(|found| {
+        let conditions = &mut found.namespaces.as_mut().unwrap()[0].conditions;
+        conditions.push(says("PodsAccepted", "False", "PodsRefused", "Pod web-1 is refused"));
+    });
+    assert!(
+        refused.problems[0].what.ends_with("PodsRefused: Pod web-1 is refused"),
+        "{:?}",
+        refused.problems
+    );
     let open = judged(|found| found.policy = Ok([None, None]));
     assert!(open.problems[0].what.contains("can delete every Namespace"), "{:?}", open.problems);
 }
