@@ -31,7 +31,7 @@ pub fn nodes_are_possible_for(clusters: &[&str]) -> bool {
     let is_ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty());
     assert!(!is_ci, "{why}");
     static SAID: Once = Once::new();
-    SAID.call_once(|| say(&format!("tests with nodes are skipped: {why}")));
+    SAID.call_once(|| eprintln!("skipped: tests with nodes: {why}"));
     false
 }
 

@@ -71,10 +71,10 @@ impl Pool {
             None => self.another().await,
         };
         record::uses_fleet(world.fleet.dir());
-        let whole = async {
-            in_time(test(world)).await;
+        let whole = in_time(async {
+            test(world).await;
             (self.make_whole)(world).await;
-        };
+        });
         if let Err(failure) = AssertUnwindSafe(whole).catch_unwind().await {
             let _retired = turn::retire(self.place);
             world.discard().await;

@@ -62,7 +62,8 @@ impl<T: Fixture> Shared<T> {
         let result = catch_unwind(AssertUnwindSafe(|| {
             RUNTIME.block_on(async {
                 let _turn = turn::turn(self.place, sharing).await;
-                in_time(test(self.get().await)).await;
+                let made = self.get().await;
+                in_time(test(made)).await;
             });
         }));
         RUNTIME.block_on(async {
@@ -113,10 +114,10 @@ pub fn with_own<T: Fixture, F: Future<Output = ()>>(
     });
 }
 
-/// Makes something. If that fails, the fleets that were begun for it are taken down.
+/// Makes something. If that fails or hangs, the fleets that were begun for it are taken down.
 pub(crate) async fn make<T>(made: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
     let before = record::fleets();
-    let made = AssertUnwindSafe(made).catch_unwind().await;
+    let made = AssertUnwindSafe(in_time(made)).catch_unwind().await;
     if made.is_err() {
         for dir in record::fleets().difference(&before) {
             end_fleet(dir).await;
@@ -133,13 +134,10 @@ pub(crate) async fn end_fleet(dir: &Path) {
     }
 }
 
-/// Runs a test, unless it hangs.
-pub(crate) async fn in_time(test: impl Future<Output = ()>) {
-    assert!(
-        timeout_at(budget::deadline(), test).await.is_ok(),
-        "the test has not ended, and {}",
-        budget::spent()
-    );
+/// Runs a test, or a part of it, and fails if it has not ended when the time of the program has.
+pub async fn in_time<T>(test: impl Future<Output = T>) -> T {
+    let ended = timeout_at(budget::deadline(), test).await;
+    ended.unwrap_or_else(|_| panic!("the test has not ended, and {}", budget::spent()))
 }
 
 /// What a panic said.

@@ -16,6 +16,9 @@ use crate::{
     schedule::{Id, Limits, Place, Schedule, Sharing},
 };
 
+/// Control planes of the largest fixture.
+const LARGEST: usize = 8;
+
 /// Nobody starts before all tests of the program have asked, or the first ones would choose.
 const ALL_ASK: Duration = Duration::from_millis(300);
 
@@ -31,10 +34,19 @@ static TURNS: LazyLock<Turns> = LazyLock::new(|| Turns {
     opens: Instant::now() + ALL_ASK,
 });
 
-/// What a machine with so many cores carries; docs/testing.md has what was measured.
+/// What a machine with so many cores and so much memory carries; docs/testing.md has what was measured. A control plane takes up to 1 GiB.
 fn limits() -> Limits {
     let cores = available_parallelism().map_or(2, usize::from);
-    Limits { planes: cores * 6, tests: cores * 6, tests_per_place: cores * 2 }
+    let planes = (cores * 6).min(available_gib().unwrap_or(usize::MAX)).max(LARGEST);
+    Limits { planes, tests: cores * 6, tests_per_place: cores * 2 }
+}
+
+/// Memory that programs can have, in GiB.
+fn available_gib() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: usize = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib >> 20)
 }
 
 fn change<T>(how: impl FnOnce(&mut Schedule) -> T) -> T {
@@ -74,8 +86,9 @@ impl Drop for Retired {
 
 /// Waits for the turn of a test that makes its own, and ends it before its turn ends.
 pub async fn turn_for_own(place: Place) -> Turn {
-    let turn = turn(place, Sharing::Alone).await;
-    Turn { own: Some(place), ..turn }
+    let mut turn = turn(place, Sharing::Alone).await;
+    turn.own = Some(place);
+    turn
 }
 
 /// Waits for the turn of a test, which fails if the time of the program ends first.
@@ -106,4 +119,27 @@ pub fn take_unused(place: Place) -> Option<Retired> {
 pub fn retire(place: Place) -> Retired {
     change(|schedule| schedule.retire(place));
     Retired(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_turn_of_a_test_that_makes_its_own_lasts_until_it_is_dropped() {
+        let place = Place { name: "own", planes: 1, copies: 1 };
+        let first = turn_for_own(place).await;
+        let id = first.id;
+        assert!(look(|schedule| schedule.runs(id)));
+        let second = turn_for_own(place);
+        let waits = tokio::time::timeout(Duration::from_millis(50), second).await;
+        assert!(waits.is_err(), "one at a time");
+        drop(first);
+        assert!(!look(|schedule| schedule.runs(id)));
+    }
+
+    #[test]
+    fn the_memory_of_this_machine_is_known() {
+        assert!(available_gib().is_some());
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use tokio::time::timeout;
+
 use crate::harness::waits;
 
 /// A kind of wait, and how long it takes at the most: longer ones fail the test. Five times what the longest one takes on a machine
@@ -62,7 +64,12 @@ where
     let begun = Instant::now();
     let mut say_at = SAID;
     loop {
-        match check().await {
+        // A request may never be answered.
+        let left = limit.time.saturating_sub(begun.elapsed());
+        let checked = timeout(left, check()).await;
+        match checked
+            .unwrap_or_else(|_| Err(format!("nothing: the check began {left:?} before and has not ended")))
+        {
             Ok(seen) => {
                 let took = begun.elapsed();
                 crate::note!("{what}: after {:.2} s", took.as_secs_f64());

@@ -20,7 +20,8 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let is_ignored = function.attrs.len() < all;
     if function.sig.asyncness.take().is_some() {
         let body = &function.block;
-        function.block = syn::parse_quote!({ ::e2e::shared::RUNTIME.block_on(async #body) });
+        function.block =
+            syn::parse_quote!({ ::e2e::shared::RUNTIME.block_on(::e2e::shared::in_time(async #body)) });
     }
     let name = &function.sig.ident;
     let text = name.to_string();
