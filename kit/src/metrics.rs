@@ -165,6 +165,7 @@ impl Metrics {
 
     /// Drops what belongs to a Common Area that is not served any more, so that nobody is alarmed about it.
     pub fn forget(&self, common_area: &str) {
+        self.refusals.forget(common_area);
         for gauges in [&self.waiting, &self.refused, &self.over_quota, &self.present, &self.members] {
             forget(gauges, common_area);
         }

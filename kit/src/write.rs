@@ -119,16 +119,30 @@ impl<D: Send + Sync + 'static> Writer<D> {
         A: DeserializeOwned,
     {
         let answer = self.send_dry::<P, A>(verb, request).await;
+        self.noted(of, verb, answer)
+    }
+
+    /// Notes whether an API server refuses this write of the object `of`.
+    fn noted<P, A>(&self, of: &P, verb: &str, answer: Result<A, Error>) -> Result<A, Error>
+    where
+        P: Resource<DynamicType = D>,
+    {
+        let refusals = self.metrics.refusals();
         match &answer {
-            Ok(_) | Err(Error::Gone) if self.metrics.refusals().is_empty() => {}
-            Ok(_) | Err(Error::Gone) => self.metrics.refusals().remove(&self.refused(of, verb)),
+            Ok(_) | Err(Error::Gone) if refusals.is_empty() => {}
+            Ok(_) | Err(Error::Gone) => refusals.remove(&self.refused(of, verb)),
             Err(error) => {
                 if let Some(words) = error.refusal() {
-                    self.metrics.refusals().put(self.refused(of, verb), words, Instant::now());
+                    refusals.put(self.refused(of, verb), words, Instant::now());
                 }
             }
         }
         answer
+    }
+
+    /// Forgets what was refused of the object `of`: in another form that the API server takes it is as it should be.
+    pub fn suffices<P: Resource<DynamicType = D>>(&self, of: &P) {
+        ["create", "patch"].iter().for_each(|verb| self.metrics.refusals().remove(&self.refused(of, verb)));
     }
 
     fn refused<P: Resource<DynamicType = D>>(&self, of: &P, verb: &str) -> metrics::Request {

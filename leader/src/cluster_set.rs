@@ -126,10 +126,10 @@ impl ClusterSets {
     /// Runs the controller until `stop`.
     pub(crate) async fn run(&self, stop: &CancellationToken) {
         let metrics = self.access.env.metrics.clone();
-        let refusals = metrics.refusals().clone();
+        let (refusals, area) = (metrics.refusals().clone(), metrics.area());
         let refused = async {
             loop {
-                refusals.changed().await;
+                refusals.changed(&area).await;
                 self.enqueue_all();
             }
         };

@@ -139,11 +139,12 @@ fn decide(namespace: &str, pod: &NewPod, offloading: Option<Offloading>) -> Resu
         None => review(&pod.looked_at, &spec)?,
         Some(_) => review_untravelling(&pod.looked_at, &spec)?,
     };
+    let is_remote = spec.pod_offloading_strategy == PodOffloadingStrategy::Remote;
+    let stays_at_home = pod.cannot_travel.is_some() && !is_remote;
     // Its twin goes, or is gone already: nobody could send it, and where it is bound it stays for life.
-    if is_going && !patch.is_empty() {
+    if is_going && !stays_at_home && !patch.is_empty() {
         return Err(Denial::Ending { namespace: namespace() });
     }
-    let is_remote = spec.pod_offloading_strategy == PodOffloadingStrategy::Remote;
     let why = pod.cannot_travel.as_ref().filter(|_| is_remote);
     let warning = why.map(|why| {
         format!(

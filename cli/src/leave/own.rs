@@ -253,7 +253,7 @@ async fn left(here: &mut Eraser<'_>, how: &str, limit: Duration) -> Result<Left,
         if let Some(refused) = refused.as_ref().filter(|refused| said.as_ref() != Some(*refused)) {
             here.say(&format!("waiting for the member: {refused}"));
         }
-        said = refused.or(said);
+        said = refused;
         if start.elapsed() >= limit {
             return Ok(Left::Waiting { refused: said });
         }

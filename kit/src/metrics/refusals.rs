@@ -14,8 +14,12 @@ use std::{
 use api::{
     cluster_set::WRITES_ACCEPTED,
     condition::{Status, Verdict},
+    view::shortened,
 };
-use tokio::{sync::watch, time::sleep_until};
+use tokio::{
+    sync::watch,
+    time::{sleep, sleep_until},
+};
 
 use super::Tally;
 use crate::index::Shared;
@@ -24,7 +28,11 @@ use crate::index::Shared;
 const STALE: Duration = Duration::from_secs(90);
 /// Time for which a write has to be refused before it is reported: an API server that has just started, or has just been given a right or a
 /// policy, refuses some writes that it accepts a moment later.
-const LASTING: Duration = Duration::from_secs(2);
+const LASTING: Duration = Duration::from_secs(5);
+/// Time for which changes are collected before they are reported: a quota refuses thousands of writes, one after the other.
+const COLLECTED: Duration = Duration::from_secs(5);
+/// Length of an API server's message that is kept, in bytes: one that quotes the object is as long as that.
+const WORDS: usize = 500;
 /// Number of refusals that are kept. More are only counted by `freeport_writes_total`.
 const KEPT: usize = 10_000;
 /// Number of refusals that a message names.
@@ -37,7 +45,7 @@ pub struct Request {
     pub area: Arc<str>,
     /// The API server: `local`, `leader` or `provider`.
     pub cluster: &'static str,
-    /// `create`, `patch`, `replace`, `apply`, `delete`, or the name of a subresource.
+    /// `create`, `patch`, `replace`, `apply`, `delete`, `finalizers`, or the name of a subresource.
     pub verb: String,
     /// Kind of the object.
     pub kind: String,
@@ -85,6 +93,8 @@ impl Refusal {
 #[derive(Clone)]
 pub struct Refusals {
     known: Shared<BTreeMap<Request, Refusal>>,
+    /// What [`Refusals::verdict`] returned last, by Common Area.
+    reported: Shared<BTreeMap<String, Option<String>>>,
     changed: watch::Sender<()>,
     counted: Tally,
 }
@@ -92,11 +102,13 @@ pub struct Refusals {
 impl Refusals {
     /// Returns an empty set. `counted` has the labels Common Area, cluster, kind and verb.
     pub(crate) fn new(counted: Tally) -> Self {
-        Self { known: Shared::default(), changed: watch::Sender::new(()), counted }
+        let changed = watch::Sender::new(());
+        Self { known: Shared::default(), reported: Shared::default(), changed, counted }
     }
 
     /// Notes that the API server refused the request, with its message.
     pub(crate) fn put(&self, request: Request, words: String, now: Instant) {
+        let words = shortened(words, WORDS);
         let is_news = self.known.with(|known| {
             if let Some(had) = known.get_mut(&request) {
                 let was_said = had.lasts() && had.words == words;
@@ -137,10 +149,22 @@ impl Refusals {
         stale.iter().for_each(|request| self.remove(request));
     }
 
-    /// Waits until [`verdict`](Self::verdict) may return something else.
-    pub async fn changed(&self) {
+    /// Removes what belongs to a Common Area that is not served any more.
+    pub(crate) fn forget(&self, area: &str) {
+        let is_of = |request: &&Request| *request.area == *area;
+        let these: Vec<_> = self.known.with(|known| known.keys().filter(is_of).cloned().collect());
+        these.iter().for_each(|request| self.remove(request));
+        self.reported.with(|reported| reported.remove(area));
+    }
+
+    /// Waits until [`verdict`](Self::verdict) of this Common Area returns something else than the last time.
+    pub async fn changed(&self, area: &str) {
         let mut changes = self.changed.subscribe();
         loop {
+            let reported = self.reported.with(|reported| reported.get(area).cloned());
+            if reported.is_some_and(|reported| reported != self.message(area)) {
+                return sleep(COLLECTED).await;
+            }
             let oldest = self.known.with(|known| known.values().map(|refusal| refusal.last).min());
             let prune = async {
                 match oldest {
@@ -149,7 +173,7 @@ impl Refusals {
                 }
             };
             tokio::select! {
-                _ = changes.changed() => return,
+                _ = changes.changed() => {}
                 () = prune => self.prune(Instant::now()),
             }
         }
@@ -157,7 +181,9 @@ impl Refusals {
 
     /// Returns what a ClusterSet reports of them: one of this Common Area, or with an empty name that of a member.
     pub fn verdict(&self, area: &str) -> Verdict {
-        match self.message(area) {
+        let message = self.message(area);
+        self.reported.with(|reported| reported.insert(area.to_owned(), message.clone()));
+        match message {
             Some(message) => Verdict::new(WRITES_ACCEPTED, Status::False, "Refused", message),
             None => {
                 let message = "API servers accept what this daemon writes";
@@ -169,22 +195,23 @@ impl Refusals {
     /// Returns what API servers refuse in this Common Area, with the first names and the message of the first refusal; `None` if there is
     /// nothing.
     pub fn message(&self, area: &str) -> Option<String> {
-        let lasting: Vec<_> = self.known.with(|known| {
+        self.known.with(|known| {
             let lasting = known.iter().filter(|(request, refusal)| *request.area == *area && refusal.lasts());
-            lasting.map(|(request, refusal)| (request.clone(), refusal.words.clone())).collect()
-        });
-        message(&lasting)
+            message(lasting.map(|(request, refusal)| (request, refusal.words.as_str())))
+        })
     }
 
     fn count(&self, request: &Request, is_there: bool) {
         let Request { area, cluster, kind, verb, .. } = request;
-        self.counted
-            .put(&format!("{area} {cluster} {request}"), is_there.then_some([area, cluster, kind, verb]));
+        self.counted.put(
+            &format!("{area} {cluster} {verb} {request}"),
+            is_there.then_some([area, cluster, kind, verb]),
+        );
     }
 }
 
 /// One sentence for each API server.
-fn message(refused: &[(Request, String)]) -> Option<String> {
+fn message<'a>(refused: impl Iterator<Item = (&'a Request, &'a str)>) -> Option<String> {
     let mut by_cluster = BTreeMap::<&str, Vec<_>>::new();
     for (request, words) in refused {
         by_cluster.entry(request.cluster).or_default().push((request, words));
@@ -257,20 +284,34 @@ mod tests {
 
     #[test]
     fn each_api_server_has_its_sentence_and_three_names() {
-        let local =
-            ["a", "b", "c", "d", "e"].map(|name| (request("local", "patch", name), "first".to_owned()));
-        let leader = [(request("leader", "status", "x"), "second".to_owned())];
-        let said = message(&[leader.as_slice(), &local].concat()).unwrap();
+        let local = ["a", "b", "c", "d", "e"].map(|name| (request("local", "patch", name), "first"));
+        let all: Vec<_> = [(request("leader", "status", "x"), "second")].into_iter().chain(local).collect();
+        let said = message(all.iter().map(|(request, words)| (request, *words))).unwrap();
         assert_eq!(
             said,
             "the leader's API server refuses to write the status of Service shop/x: \"second\". the API server of this cluster refuses to \
              change Service shop/a, change Service shop/b, change Service shop/c and 2 more: \"first\""
         );
-        assert_eq!(message(&[]), None);
+        assert_eq!(message(std::iter::empty()), None);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_hears_of_what_is_refused_anew_and_not_of_every_attempt() {
+    async fn who_reports_is_woken_when_something_else_is_to_be_reported() {
+        let metrics = Metrics::new().unwrap();
+        let (refusals, web) = (metrics.refusals(), request("local", "create", "web"));
+        let is_woken = async || tokio::time::timeout(2 * COLLECTED, refusals.changed("")).await.is_ok();
+        assert!(refusals.verdict("").status == Status::True && !is_woken().await);
+        refuse(refusals, &web, "no", Instant::now());
+        assert!(is_woken().await && is_woken().await, "until it is reported");
+        assert!(refusals.verdict("").status == Status::False && !is_woken().await);
+        refusals.forget("other");
+        assert!(!is_woken().await);
+        refusals.remove(&web);
+        assert!(is_woken().await);
+    }
+
+    #[test]
+    fn what_is_refused_anew_is_news_and_another_attempt_is_not() {
         let metrics = Metrics::new().unwrap();
         let (refusals, now, web) = (metrics.refusals(), Instant::now(), request("local", "create", "web"));
         let mut changes = refusals.changed.subscribe();

@@ -1,7 +1,5 @@
 //! Parts of objects that have other writers: finalizers, single keys; and the end of objects.
 
-use std::time::Instant;
-
 use kube::{
     Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
@@ -11,6 +9,9 @@ use serde_json::{Value, json};
 
 use super::{Error, Writer, difference::without_nulls};
 
+/// What is noted of a refused change of finalizers.
+const FINALIZERS: &str = "finalizers";
+
 impl<D: Send + Sync + 'static> Writer<D> {
     /// Takes these finalizers off the object, as it is known: others stay. One that is gone already needs none.
     pub async fn release<P>(&self, object: &P, finalizers: &[&str]) -> Result<(), Error>
@@ -18,7 +19,8 @@ impl<D: Send + Sync + 'static> Writer<D> {
         P: Resource<DynamicType = D>,
     {
         let others = object.finalizers().iter().map(String::as_str).filter(|f| !finalizers.contains(f));
-        match self.put_finalizers::<P, Value>(object, others.collect()).await {
+        let answer = self.put_finalizers::<P, Value>(object, others.collect()).await;
+        match self.noted(object, FINALIZERS, answer) {
             Ok(_) | Err(Error::Gone) => Ok(()),
             Err(error) => Err(error),
         }
@@ -33,14 +35,14 @@ impl<D: Send + Sync + 'static> Writer<D> {
         P: Resource<DynamicType = D> + DeserializeOwned,
     {
         let all = object.finalizers().iter().map(String::as_str).chain([finalizer]);
-        let answer: P = self.put_finalizers(object, all.collect()).await?;
-        if answer.finalizers().iter().any(|held| held == finalizer) {
-            return Ok(answer);
-        }
-        let words =
-            format!("finalizer {finalizer} does not stay: a webhook or policy of admission takes it off");
-        self.metrics.refusals().put(self.refused(object, "patch"), words.clone(), Instant::now());
-        Err(Error::Refused(words))
+        let answer: Result<P, Error> = self.put_finalizers(object, all.collect()).await;
+        let stays = |answer: P| match answer.finalizers().iter().any(|held| held == finalizer) {
+            true => Ok(answer),
+            false => Err(Error::Refused(format!(
+                "finalizer {finalizer} does not stay: a webhook or policy of admission takes it off"
+            ))),
+        };
+        self.noted(object, FINALIZERS, answer.and_then(stays))
     }
 
     pub(super) async fn put_finalizers<P, A>(&self, object: &P, finalizers: Vec<&str>) -> Result<A, Error>
@@ -53,7 +55,7 @@ impl<D: Send + Sync + 'static> Writer<D> {
         }});
         let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
         let request = self.request::<P>(object).patch(&object.name_any(), &params, &Patch::Merge(patch));
-        self.send::<P, A>(object, "patch", request).await
+        self.send_dry::<P, A>("patch", request).await
     }
 
     /// Sends a merge patch of somebody's own making, bound to the uid only: for single keys of a map, or of labels, that many write
@@ -145,10 +147,13 @@ mod tests {
                 std::future::ready(Ok::<_, std::convert::Infallible>(http::Response::new(body)))
             };
             let client = Client::new(tower::service_fn(answer), "n");
-            let writer = Writer::new(client, "m", "local", Metrics::new().unwrap());
+            let metrics = Metrics::new().unwrap();
+            let writer = Writer::new(client, "m", "local", metrics.clone());
             let known: ConfigMap =
                 serde_json::from_value(json!({"metadata": {"name": "m", "namespace": "n"}})).unwrap();
-            writer.hold(&known, "ours/f").await.map(drop)
+            let held = writer.hold(&known, "ours/f").await.map(drop);
+            assert_eq!(metrics.refusals().is_empty(), held.is_ok());
+            held
         };
         assert!(holds(&["theirs/f", "ours/f"]).await.is_ok());
         let refused = holds(&["theirs/f"]).await;

@@ -110,11 +110,13 @@ impl Control {
                 None => std::future::pending().await,
             }
         };
+        let area = self.env.metrics.area();
+        let refused = self.env.metrics.refusals().changed(&area);
         let ended = tokio::select! {
             ended = running => ended,
             () = alone => false,
             () = leaving => false,
-            () = self.env.metrics.refusals().changed() => false,
+            () = refused => false,
         };
         if ended {
             self.last = self.running.take().map(|running| running.target());

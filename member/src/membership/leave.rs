@@ -132,9 +132,9 @@ impl Leaving {
         removed
     }
 
-    /// Notes what API servers refuse.
+    /// Notes what API servers refuse, or that they refuse nothing any more.
     async fn note_refused(&self) {
-        let Some(message) = self.env.metrics.refusals().message(&self.env.metrics.area()) else { return };
+        let message = self.env.metrics.refusals().message(&self.env.metrics.area());
         let writer = Writer::new(self.env.client.clone(), label::MEMBER, "local", self.env.metrics.clone());
         let patch = json!({"metadata": {"annotations": {label::REFUSED: message}}});
         if let Err(error) = writer.merge(&self.note, None, patch).await {

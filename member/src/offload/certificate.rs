@@ -35,6 +35,7 @@ use api::label;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use kit::{
+    backoff::Waits,
     boot::Env,
     drive::{before, drive},
     events::Events,
@@ -110,8 +111,8 @@ struct Known {
     trusted: Trusted,
     before: Before,
     remembered: Remembered,
-    /// When the configuration was put back last.
-    put_back: Option<Instant>,
+    /// When the configuration may be put back again, and how long after that.
+    put_back: (Option<Instant>, Option<Waits>),
 }
 
 impl Known {
@@ -184,11 +185,19 @@ impl Keeping {
     }
 
     async fn reconcile(self) -> Result<Outcome, Error> {
-        let now = Timestamp::now();
         let secret = self.known.with(|known| known.secrets.get(SECRET).cloned());
-        if let Some(wait) = self.put_back(secret.as_ref()).await? {
-            return Ok(Outcome::Requeue(wait));
-        }
+        let put_back = self.put_back(secret.as_ref()).await;
+        // The certificate is renewed also where the API server refuses that.
+        let done = self.renew(secret).await?;
+        Ok(match (put_back?, done) {
+            (Some(wait), Outcome::Requeue(renewal)) => Outcome::Requeue(wait.min(renewal)),
+            (Some(wait), Outcome::Done) => Outcome::Requeue(wait),
+            (_, done) => done,
+        })
+    }
+
+    async fn renew(&self, secret: Option<Keys>) -> Result<Outcome, Error> {
+        let now = Timestamp::now();
         let (asked, remembered) = self.known.with(|known| (known.trusted(now), known.remembered.data()));
         // Nobody asks the webhook, so it needs no certificate.
         let Some((configuration, trusted)) = asked else {

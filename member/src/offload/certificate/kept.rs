@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use api::membership;
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
-use kit::write::Error;
+use kit::{backoff::Backoff, write::Error};
 use kube::{Api, Resource};
 use serde_json::{Value, json};
 
@@ -22,8 +22,8 @@ use crate::offload::secret::Keys;
 /// Key of the Secret: the webhook in the configuration, as JSON.
 pub(super) const REMEMBERED: &str = "webhook.json";
 
-/// How soon it is put back again: whoever changes it all the time does not make us write all the time.
-const PACE: Duration = Duration::from_secs(5);
+/// How soon it is put back again: whoever changes it all the time, as some clouds do, does not make us write all the time.
+const PACE: Backoff = Backoff { first: Duration::from_secs(5), longest: Duration::from_secs(120) };
 
 /// Where and how API servers ask the webhook, as far as that is known.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -89,8 +89,8 @@ impl Keeping {
         if repair == Repair::Nothing {
             return Ok(None);
         }
-        let waits = |last: Option<Instant>| PACE.checked_sub(last?.elapsed());
-        if let Some(wait) = self.known.with(|known| waits(known.put_back)) {
+        let waits = |next: Option<Instant>| next?.checked_duration_since(Instant::now());
+        if let Some(wait) = self.known.with(|known| waits(known.put_back.0)) {
             return Ok(Some(wait));
         }
         let (answer, what) = match repair {
@@ -110,7 +110,8 @@ impl Keeping {
         self.events.warn(answer.object_ref(&()), "PutBack", "WebhookPutBack", &message);
         tracing::warn!("{message}");
         self.known.with(|known| {
-            known.put_back = Some(Instant::now());
+            let (next, waits) = &mut known.put_back;
+            *next = Some(Instant::now() + waits.get_or_insert_with(|| PACE.waits()).wait());
             known.configurations.answered(answer, lists);
         });
         self.changed.notify_one();

@@ -14,9 +14,9 @@ pub(super) fn unanswered(known: &Known, desired: &DesiredImport) -> Option<Unans
     if endpoints().any(|endpoint| endpoint.shared.is_ready()) {
         return None;
     }
-    let (clusters, count) = (desired.clusters.join(", "), endpoints().count());
-    if count > 0 {
-        let message = format!("no endpoint of this Service is ready: {count} of {clusters} are not");
+    let clusters = desired.clusters.join(", ");
+    if endpoints().next().is_some() {
+        let message = format!("no endpoint of this Service is ready, of those in {clusters}");
         return Some(Unanswered::new(NOT_READY, message));
     }
     let told = |cluster: &&String| {

@@ -35,6 +35,9 @@ impl Importing {
             let mut without = want.clone();
             without.spec.traffic_distribution = None;
             written = self.place_service(there, &without).await;
+            if written.is_ok() {
+                self.writer.suffices(&Derived::from(without));
+            }
         }
         Ok(written?.or_else(|| there.cloned()).unwrap_or(want))
     }
