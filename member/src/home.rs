@@ -177,9 +177,10 @@ impl Home {
         self.reached.with(|reached| reached.clone())
     }
 
-    /// Has it noted with the next renewal of the Lease.
+    /// Has these noted with the next renewal of the Lease, beside those that are noted: whoever answered once has answered, whatever this process
+    /// has found out so far.
     pub(crate) fn note_reached(&self, clusters: BTreeSet<String>) {
-        self.reached.with(|reached| *reached = clusters);
+        self.reached.with(|reached| reached.extend(clusters));
     }
 
     /// Clusters whose endpoints take connections from here.

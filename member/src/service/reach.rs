@@ -64,11 +64,15 @@ impl Reach {
         }
     }
 
-    /// Chooses whom to ask, of each cluster that has a part in what is imported here. `first` says when a new one is asked.
-    fn aim(&mut self, all: &Endpoints, mut first: impl FnMut() -> Instant) {
+    /// Chooses whom to ask, of each cluster that has a part in what is imported here. `reached` answered once, as far as the Lease tells, which
+    /// may be known later than [`begin`](Self::begin). `first` says when a new one is asked.
+    fn aim(&mut self, all: &Endpoints, reached: &BTreeSet<String>, mut first: impl FnMut() -> Instant) {
         self.paths.retain(|cluster, _| all.contains_key(cluster));
         for (cluster, endpoints) in all {
             let path = self.paths.entry(cluster.clone()).or_insert_with(|| Path::new(first(), false, None));
+            if reached.contains(cluster) {
+                path.answered_once();
+            }
             path.aim(endpoints);
         }
     }
@@ -179,7 +183,8 @@ impl Probing {
     fn aim(&self, now: Instant) {
         let mut all = Endpoints::new();
         self.imports().for_each(|known| endpoints::add(&known, &mut all));
-        self.reach.with(|reach| reach.aim(&all, || now + chance(path::PACE)));
+        let reached = self.home.reached();
+        self.reach.with(|reach| reach.aim(&all, &reached, || now + chance(path::PACE)));
         // One that has no part in anything any more is not missed.
         self.tell();
     }
@@ -282,12 +287,17 @@ mod tests {
         assert!(reach.paths["north"].is_in_doubt(), "its silence would be news");
         let target = SocketAddr::from(([10, 1, 0, 1], 80));
         let all: Endpoints = [("east".to_owned(), [(0, target)].into())].into();
-        reach.aim(&all, || now);
+        let none = BTreeSet::new();
+        reach.aim(&all, &none, || now);
         assert_eq!(reach.ask(now, Duration::default), [("east".to_owned(), target)]);
         assert_eq!(reach.due(), Some(now + path::PACE));
         reach.paths.get_mut("east").unwrap().hear(target, Answer::Connected, now, at);
         assert!(reach.unreached().is_empty());
-        reach.aim(&Endpoints::new(), || now);
+        reach.aim(&Endpoints::new(), &none, || now);
         assert!(reach.paths.is_empty(), "it has no part in anything here");
+        reach.aim(&all, &none, || now);
+        assert!(!reach.paths["east"].was_reached());
+        reach.aim(&all, &["east".to_owned()].into(), || now);
+        assert!(reach.paths["east"].was_reached(), "the Lease was read after that");
     }
 }

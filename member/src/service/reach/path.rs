@@ -62,6 +62,11 @@ pub(super) struct Path {
 }
 
 impl Path {
+    /// An endpoint has answered an earlier process.
+    pub(super) fn answered_once(&mut self) {
+        self.was_reached = true;
+    }
+
     /// A way that this process has not tried yet. What one before it had found out: whether anybody ever answered, and since when
     /// nobody does.
     pub(super) fn new(due: Instant, was_reached: bool, unreached: Option<Timestamp>) -> Self {
