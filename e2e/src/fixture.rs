@@ -37,6 +37,8 @@ static POOL: Pool = Pool::new(
 async fn with_set(mut world: World) -> World {
     let set = Composition::of_all(&world.fleet, SET);
     world.add_set(&set).await;
+    // A member that joined before the leader told it of the others starts its session again when it does.
+    world.vouches(name::LEADER_LEASE).await;
     world
 }
 

@@ -44,6 +44,8 @@ pub const FIVE_MINUTES: Limit = limit("five minutes", 620);
 const A_WHILE: Duration = Duration::from_secs(3);
 /// So often a wait says what it waits for.
 const SAID: Duration = Duration::from_secs(10);
+/// How long the last check may take.
+const LAST_CHECK: Duration = Duration::from_secs(10);
 /// Between two checks, at first. It grows with the time waited, so that long waits do not load API servers.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -64,12 +66,9 @@ where
     let begun = Instant::now();
     let mut say_at = SAID;
     loop {
-        // A request may never be answered.
-        let left = limit.time.saturating_sub(begun.elapsed());
-        let checked = timeout(left, check()).await;
-        match checked
-            .unwrap_or_else(|_| Err(format!("nothing: the check began {left:?} before and has not ended")))
-        {
+        // A request may never be answered. The last check has a moment, whatever time is left.
+        let left = limit.time.saturating_sub(begun.elapsed()).max(LAST_CHECK);
+        match timeout(left, check()).await.unwrap_or_else(|_| Err(format!("no answer within {left:?}"))) {
             Ok(seen) => {
                 let took = begun.elapsed();
                 crate::note!("{what}: after {:.2} s", took.as_secs_f64());
