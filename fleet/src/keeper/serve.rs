@@ -26,7 +26,7 @@ use super::{
     identity,
     isolation::Isolation,
     launch::Leftovers,
-    protocol::{Greeting, PROTOCOL, Refusal, Reply, Request},
+    protocol::{Greeting, PROTOCOL, Refusal, Reply, Request, Signal},
     table::Table,
 };
 use crate::{cgroup, layout::Layout};
@@ -162,6 +162,7 @@ impl Keeper {
             Request::Shutdown => return self.shut_down().await,
             _ if *self.phase.borrow() >= Phase::Stopping => Err(Refusal::Stopping),
             Request::Start(spec) => self.table.start(&spec),
+            Request::Signal { name, signal: Signal::Pause } => self.table.pause(&name).await,
             Request::Signal { name, signal } => self.table.signal(&name, signal),
             Request::Stop { name } => self.table.stop(&name).await,
             Request::Detach => {

@@ -15,7 +15,7 @@ use nix::{
     errno::Errno,
     sys::{
         signal::{Signal as Number, kill},
-        wait::{WaitPidFlag, WaitStatus, waitpid},
+        wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid},
     },
     unistd::Pid,
 };
@@ -29,14 +29,14 @@ use super::{
     protocol::{Exit, ProcessSpec, ProcessState, Refusal, Signal, Stage},
 };
 
-/// How long a process may take to end after SIGTERM.
+/// How long a process may take to end after SIGTERM, and to stop after SIGSTOP.
 const GRACE: Duration = Duration::from_secs(10);
 /// The same for daemons, which promise to end within 20 seconds.
 const DAEMON_GRACE: Duration = Duration::from_secs(25);
 /// How long the kernel may take to end a process after SIGKILL.
 const KILL_GRACE: Duration = Duration::from_secs(10);
 
-/// How often a wait for the end of Pods polls.
+/// How often a wait for processes polls.
 const POLL: Duration = Duration::from_millis(20);
 
 pub(super) struct Table {
@@ -150,6 +150,27 @@ impl Table {
             }
             _ => Err(Refusal::NotRunning(name.to_owned())),
         }
+    }
+
+    /// SIGSTOP. Waits until all threads of the process have stopped: those that run go on for a moment.
+    pub(super) async fn pause(&self, name: &str) -> Result<(), Refusal> {
+        self.signal(name, Signal::Pause)?;
+        let has_stopped = async {
+            let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+            while let Some(pid) = self.running(name) {
+                if let Ok(WaitStatus::Stopped(..)) | Err(_) = waitid(Id::Pid(pid), flags) {
+                    break;
+                }
+                sleep(POLL).await;
+            }
+        };
+        // Somebody else may let it go on meanwhile.
+        let _resumed = timeout(GRACE, has_stopped).await;
+        Ok(())
+    }
+
+    fn running(&self, name: &str) -> Option<Pid> {
+        self.entries().get(name).filter(|entry| entry.exit.is_none()).map(|entry| entry.pid)
     }
 
     /// SIGTERM, then SIGKILL. Waits for the end of the process.
