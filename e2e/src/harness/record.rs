@@ -210,7 +210,7 @@ fn folder(path: &str) -> PathBuf {
 }
 
 /// `without_nodes` of `without_nodes-0123456789abcdef`.
-fn program() -> String {
+pub(super) fn program() -> String {
     let program = env::current_exe().unwrap_or_default();
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     name.rsplit_once('-').map_or(&*name, |(name, _)| name).to_owned()
