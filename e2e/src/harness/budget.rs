@@ -12,6 +12,7 @@ const ALL: Duration = Duration::from_secs(5400);
 /// Sets another number of seconds: for an hour of chaos.
 const VARIABLE: &str = "FREEPORT_TESTS_SECONDS";
 
+static AT_ONCE: OnceLock<usize> = OnceLock::new();
 static BUDGET: OnceLock<(Instant, Duration)> = OnceLock::new();
 
 /// The time begins.
@@ -29,6 +30,16 @@ pub(super) fn begin(all: bool) -> Result<(), String> {
     };
     BUDGET.get_or_init(|| (Instant::now(), budget));
     Ok(())
+}
+
+/// No more tests run at once than this. All of them wait for their turns meanwhile, so a fixture stays that others need.
+pub(super) fn limit_at_once(tests: usize) {
+    AT_ONCE.get_or_init(|| tests.max(1));
+}
+
+/// How many tests run at once, if somebody said it.
+pub fn at_once() -> Option<usize> {
+    AT_ONCE.get().copied()
 }
 
 fn get() -> (Instant, Duration) {
