@@ -170,7 +170,7 @@ fn brief(error: &kube::Error) -> String {
 fn next(cluster: &str, error: &kube::Error) -> String {
     let Failure::Forbidden(message) = classify(error) else { return String::new() };
     let Some((verb, resource)) = missing_right(message) else { return String::new() };
-    format!("; this takes the right to {verb} {resource} in {cluster}: ask for it, or name another context")
+    format!("; this needs the right to {verb} {resource} in {cluster}: ask for it, or name another context")
 }
 
 /// Verb and resource that RBAC misses; none where something else forbids it, as a quota or an admission policy.

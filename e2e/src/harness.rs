@@ -6,7 +6,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`budget`] | how long a program starts tests |
+//! | [`budget`] | how long a program starts tests, and how many run at once |
 //! | [`gate`] | the tests of the gate |
 //! | [`record`] | what is kept of a test that fails |
 //! | `report` | the last lines of the output |
@@ -96,7 +96,9 @@ pub fn main() -> ExitCode {
     record::keep_what_fails();
     let log = Log::default();
     // A thread that waits for its turn costs nothing.
-    known.test_threads = known.test_threads.or(Some(tests.len().max(2)));
+    if let Some(tests) = known.test_threads.replace(tests.len().max(2)) {
+        budget::limit_at_once(tests);
+    }
     let mut conclusion = libtest_mimic::run(&known, trials(&tests, &known, &log));
     let (mut ran, mut again) = (log.take(), Vec::new());
     record::keep("turns", &report::turns(&ran));

@@ -122,7 +122,7 @@ fn can_come_home(namespace: &Meta<Namespace>) -> Result<(), Error> {
     let name = namespace.name_any();
     match is_on(namespace, ENABLED) {
         true => Err(Error::Argument(format!(
-            "label {ENABLED}={TRUE} of Namespace {name} has it offloaded; take that off, and the twins go: kubectl label namespace \
+            "Namespace {name} is offloaded by its label {ENABLED}={TRUE}; to delete its twins, remove the label: kubectl label namespace \
              {name} {ENABLED}-"
         ))),
         false => Ok(()),

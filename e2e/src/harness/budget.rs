@@ -19,6 +19,7 @@ const VARIABLE: &str = "FREEPORT_TESTS_SECONDS";
 /// When all programs of a run end, if they take less: seconds since 1970. `.ci/run` sets it.
 const UNTIL: &str = "FREEPORT_TESTS_UNTIL";
 
+static AT_ONCE: OnceLock<usize> = OnceLock::new();
 static BUDGET: OnceLock<(Instant, Duration)> = OnceLock::new();
 
 /// The time begins.
@@ -39,6 +40,16 @@ fn seconds(variable: &str) -> Result<Option<Duration>, String> {
         Ok(seconds) => Ok(Some(Duration::from_secs(seconds))),
         Err(_) => Err(format!("{variable} is a number of seconds, and not {value:?}")),
     }
+}
+
+/// No more tests run at once than this. All of them wait for their turns meanwhile, so a fixture stays that others need.
+pub(super) fn limit_at_once(tests: usize) {
+    AT_ONCE.get_or_init(|| tests.max(1));
+}
+
+/// How many tests run at once, if somebody said it.
+pub fn at_once() -> Option<usize> {
+    AT_ONCE.get().copied()
 }
 
 fn get() -> (Instant, Duration) {

@@ -15,6 +15,7 @@ use api::{
     cluster_set::WRITES_ACCEPTED,
     condition::{Status, Verdict},
     view::shortened,
+    words::first_names,
 };
 use tokio::{
     sync::watch,
@@ -35,8 +36,6 @@ const COLLECTED: Duration = Duration::from_secs(5);
 const WORDS: usize = 500;
 /// Number of refusals that are kept. More are only counted by `freeport_writes_total`.
 const KEPT: usize = 10_000;
-/// Number of refusals that a message names.
-const NAMED: usize = 3;
 
 /// A write request, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -218,16 +217,12 @@ fn message<'a>(refused: impl Iterator<Item = (&'a Request, &'a str)>) -> Option<
     }
     let sentences = by_cluster.into_iter().filter_map(|(cluster, these)| {
         let (_, words) = these.first()?;
-        let names: Vec<_> = these.iter().take(NAMED).map(|(request, _)| request.to_string()).collect();
-        let more = match these.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let names = first_names(these.iter().map(|(request, _)| request));
         let server = match cluster {
             "local" => "the API server of this cluster".to_owned(),
             other => format!("the {other}'s API server"),
         };
-        Some(format!("{server} refuses to {}{more}: {words:?}", names.join(", ")))
+        Some(format!("{server} refuses to {names}: {words:?}"))
     });
     let sentences: Vec<_> = sentences.collect();
     (!sentences.is_empty()).then(|| sentences.join(". "))

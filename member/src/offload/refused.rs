@@ -9,7 +9,8 @@ use api::{
         namespace::{PODS_ACCEPTED, PODS_REFUSED},
         pod_status::{ACCEPTED, PodState},
     },
-    view::{first_names, shortened},
+    view::shortened,
+    words::first_names,
 };
 use kit::index::Shared;
 

@@ -208,7 +208,7 @@ fn what_is_left(twins: &[String]) -> String {
 
 /// What the member says of it: that it works, or what is missing.
 fn ready(peer: Option<&OffloadPeerView>) -> Result<String, String> {
-    let Some(peer) = peer else { return Err("it is not there any more".into()) };
+    let Some(peer) = peer else { return Err("it does not exist any more".into()) };
     let conditions = peer.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     match condition(conditions, READY) {
         Some(ready)

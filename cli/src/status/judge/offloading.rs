@@ -56,7 +56,7 @@ impl Verdict<'_> {
                 for crd in self.part(lost, INIT).into_iter().flatten() {
                     self.problem(
                         format!("CustomResourceDefinition {crd}"),
-                        "is not there: nothing new is offloaded over this leader",
+                        "does not exist: nothing new is offloaded over this leader",
                         format!("run `freeport {INIT}` again, which installs it"),
                     );
                 }
@@ -103,7 +103,7 @@ impl Verdict<'_> {
         for (home, names) in unknown(twins_here) {
             self.problem(
                 format!("OffloadPeer {home}"),
-                format!("is not there, and Namespaces of {home} are here ({names}): their Pods run on, and no new one comes"),
+                format!("does not exist, and Namespaces of {home} are here ({names}): their Pods run on, and no new one comes"),
                 format!(
                     "freeport offload accept {home}, with the --label and --namespace that it had, and --yes; to have these Namespaces gone, \
                      freeport unoffload namespace in {home}"
@@ -113,7 +113,7 @@ impl Verdict<'_> {
         for (host, names) in unknown(&found.twins_elsewhere) {
             self.problem(
                 format!("OffloadPeer {host}"),
-                format!("is not there, and Namespaces have twins in {host} ({names}): their Pods there run on, and no new one goes there"),
+                format!("does not exist, and Namespaces have twins in {host} ({names}): their Pods there run on, and no new one goes there"),
                 format!("freeport offload use {host}; to have the twins gone, freeport unoffload namespace after that"),
             );
         }
