@@ -30,13 +30,13 @@ use fleet::{
     tools::{self, Tool},
 };
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
+use tokio::runtime::Runtime;
 
 pub use inventory;
 
 pub use self::report::folder;
 
 use self::report::Ran;
-use crate::shared::RUNTIME;
 
 /// So many tests that fail run once more. With more unsteady ones the run has failed whatever they do.
 const AGAIN: usize = 2;
@@ -87,8 +87,11 @@ pub fn main() -> ExitCode {
     }
     // The first build of Kubernetes takes longer than all tests.
     let tools = Tool::of_a_fleet(record::program() == "with_nodes" && packages::check_for(&[]).is_ok());
-    let tools = RUNTIME.block_on(tools::provide(&tools, &|line| eprintln!("{line}")));
-    if let Err(why) = tools.map_err(|error| error.to_string()).and_then(|_| budget::begin(runs_all())) {
+    let provided = Runtime::new().map_err(|error| error.to_string()).and_then(|runtime| {
+        let provided = runtime.block_on(tools::provide(&tools, &|line| eprintln!("{line}")));
+        provided.map_err(|error| error.to_string())
+    });
+    if let Err(why) = provided.and_then(|_| budget::begin(runs_all())) {
         eprintln!("{why}");
         return ExitCode::from(2);
     }
