@@ -24,11 +24,9 @@ pub async fn forbid(cluster: &Cluster, name: &str, spec: Value) {
     let _: ValidatingAdmissionPolicyBinding = cluster.create_cluster_wide(binding).await;
 }
 
-/// Refuses to Freeport's daemons the writes of Services and of records for which `refused` holds, a CEL expression about `request`,
-/// `variables.name`, the name of the object, and `variables.subresource`. `namespace` is one that is there. Returns when the policy is in force.
+/// Refuses to Freeport's daemons the writes of Services and of records for which `refused` holds: see [`forbid_writers`].
 pub async fn forbid_daemons(cluster: &Cluster, namespace: &str, name: &str, refused: &str) {
     let resources = [
-        "configmaps",
         "services",
         "serviceexports/status",
         "serviceimports",
@@ -37,15 +35,28 @@ pub async fn forbid_daemons(cluster: &Cluster, namespace: &str, name: &str, refu
         "resourceexports",
         "resourceimports",
     ];
+    let groups = ["discovery.k8s.io", "multicluster.x-k8s.io", "multicluster.crd.antrea.io"];
+    let refused = format!("request.userInfo.username.contains('freeport') && ({refused})");
+    forbid_writers(cluster, namespace, name, (&groups, &resources), &refused).await;
+}
+
+/// Refuses the writes of these groups, and of the group without a name, and resources for which `refused` holds, a CEL expression about `request`,
+/// `variables.name`, the name of the object, and `variables.subresource`. `namespace` is one that is there. Returns when the policy is in force.
+pub async fn forbid_writers(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+    (groups, resources): (&[&str], &[&str]),
+    refused: &str,
+) {
+    let (groups, resources) = ([&[""], groups].concat(), [&["configmaps"], resources].concat());
     let rule = json!({
-        "apiGroups": ["", "discovery.k8s.io", "multicluster.x-k8s.io", "multicluster.crd.antrea.io"], "apiVersions": ["*"],
-        "operations": ["CREATE", "UPDATE", "DELETE"], "resources": resources,
+        "apiGroups": groups, "apiVersions": ["*"], "operations": ["CREATE", "UPDATE", "DELETE"], "resources": resources,
     });
     let object_name = "(request.operation == 'DELETE' ? oldObject : object).metadata.name";
     let subresource = "has(request.subResource) ? request.subResource : ''";
     let probe = "variables.name == 'refused-to-everybody'";
-    let daemons = "request.userInfo.username.contains('freeport')";
-    let refused = format!("{probe} || {daemons} && ({refused})");
+    let refused = format!("{probe} || {refused}");
     let spec = json!({
         "matchConstraints": {"resourceRules": [rule]},
         "variables": [{"name": "name", "expression": object_name}, {"name": "subresource", "expression": subresource}],
