@@ -24,12 +24,9 @@ pub async fn forbid(cluster: &Cluster, name: &str, spec: Value) {
     let _: ValidatingAdmissionPolicyBinding = cluster.create_cluster_wide(binding).await;
 }
 
-/// Refuses to Freeport's daemons the writes of Services, of offloading and of records for which `refused` holds, a CEL expression about
-/// `request`, `variables.name`, the name of the object, `variables.within`, its Namespace and that of the Pod it is about, and
-/// `variables.subresource`. `namespace` is one that is there. Returns when the policy is in force.
+/// Refuses to Freeport's daemons the writes of Services, of offloading and of records for which `refused` holds: see [`forbid_writers`].
 pub async fn forbid_daemons(cluster: &Cluster, namespace: &str, name: &str, refused: &str) {
     let resources = [
-        "configmaps",
         "services",
         "serviceexports/status",
         "serviceimports",
@@ -55,7 +52,6 @@ pub async fn forbid_daemons(cluster: &Cluster, namespace: &str, name: &str, refu
         "shadowpods/status",
     ];
     let groups = [
-        "",
         "discovery.k8s.io",
         "coordination.k8s.io",
         "rbac.authorization.k8s.io",
@@ -64,9 +60,22 @@ pub async fn forbid_daemons(cluster: &Cluster, namespace: &str, name: &str, refu
         "multicluster.freeport.dev",
         "offloading.liqo.io",
     ];
+    let refused = format!("request.userInfo.username.contains('freeport') && ({refused})");
+    forbid_writers(cluster, namespace, name, (&groups, &resources), &refused).await;
+}
+
+/// Refuses the writes of these groups, and of the group without a name, and resources for which `refused` holds, a CEL expression about `request`,
+/// `variables.name`, the name of the object, `variables.within`, its Namespace and that of the Pod it is about, and `variables.subresource`. `namespace` is one that is there. Returns when the policy is in force.
+pub async fn forbid_writers(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+    (groups, resources): (&[&str], &[&str]),
+    refused: &str,
+) {
+    let (groups, resources) = ([&[""], groups].concat(), [&["configmaps"], resources].concat());
     let rule = json!({
-        "apiGroups": groups, "apiVersions": ["*"],
-        "operations": ["CREATE", "UPDATE", "DELETE"], "resources": resources,
+        "apiGroups": groups, "apiVersions": ["*"], "operations": ["CREATE", "UPDATE", "DELETE"], "resources": resources,
     });
     let object_name = "(request.operation == 'DELETE' ? oldObject : object).metadata.name";
     let written = "(request.operation == 'DELETE' ? oldObject : object)";
@@ -76,8 +85,7 @@ pub async fn forbid_daemons(cluster: &Cluster, namespace: &str, name: &str, refu
     );
     let subresource = "has(request.subResource) ? request.subResource : ''";
     let probe = "variables.name == 'refused-to-everybody'";
-    let daemons = "request.userInfo.username.contains('freeport')";
-    let refused = format!("{probe} || {daemons} && ({refused})");
+    let refused = format!("{probe} || {refused}");
     let spec = json!({
         "matchConstraints": {"resourceRules": [rule]},
         "variables": [

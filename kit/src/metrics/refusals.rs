@@ -158,23 +158,39 @@ impl Refusals {
 
     /// Waits until [`verdict`](Self::verdict) of this Common Area returns something else than the last time.
     pub async fn changed(&self, area: &str) {
-        let mut changes = self.changed.subscribe();
+        let mut changes = self.changes();
         loop {
             let reported = self.reported.with(|reported| reported.get(area).cloned());
             if reported.is_some_and(|reported| reported != self.message(area)) {
                 return sleep(COLLECTED).await;
             }
-            let oldest = self.known.with(|known| known.values().map(|refusal| refusal.last).min());
-            let prune = async {
-                match oldest {
-                    Some(last) => sleep_until((last + STALE + LASTING).into()).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                _ = changes.changed() => {}
-                () = prune => self.prune(Instant::now()),
+            self.next(&mut changes).await;
+        }
+    }
+
+    /// Tells of every change that is to be reported.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Waits for one of `changes`, and collects what follows at once.
+    pub async fn news(&self, changes: &mut watch::Receiver<()>) {
+        self.next(changes).await;
+        sleep(COLLECTED).await;
+    }
+
+    /// Waits for one of `changes`, or for the end of a refusal that was not repeated.
+    async fn next(&self, changes: &mut watch::Receiver<()>) {
+        let oldest = self.known.with(|known| known.values().map(|refusal| refusal.last).min());
+        let prune = async {
+            match oldest {
+                Some(last) => sleep_until((last + STALE + LASTING).into()).await,
+                None => std::future::pending().await,
             }
+        };
+        tokio::select! {
+            _ = changes.changed() => {}
+            () = prune => self.prune(Instant::now()),
         }
     }
 
@@ -193,19 +209,19 @@ impl Refusals {
 
     /// Returns the verdict on those requests for which `is_meant` holds; `None` if none of them is refused.
     pub fn verdict_of(&self, is_meant: impl Fn(&Request) -> bool) -> Option<Verdict> {
-        self.message_of(is_meant).map(refused)
+        self.message_about(is_meant).map(refused)
     }
 
     /// Returns what API servers refuse in this Common Area, with the first names and the message of the first refusal; `None` if there is
     /// nothing.
     pub fn message(&self, area: &str) -> Option<String> {
-        self.message_of(|request| *request.area == *area)
+        self.message_about(|request| *request.area == *area)
     }
 
-    /// Returns the [`message`](Self::message) of those requests alone for which `is_meant` holds.
-    pub fn message_of(&self, is_meant: impl Fn(&Request) -> bool) -> Option<String> {
+    /// [`message`](Self::message) about the requests that `is_one` selects.
+    pub fn message_about(&self, is_one: impl Fn(&Request) -> bool) -> Option<String> {
         self.known.with(|known| {
-            let lasting = known.iter().filter(|(request, refusal)| refusal.lasts() && is_meant(request));
+            let lasting = known.iter().filter(|(request, refusal)| is_one(request) && refusal.lasts());
             message(lasting.map(|(request, refusal)| (request, refusal.words.as_str())))
         })
     }
@@ -278,7 +294,7 @@ mod tests {
             "the API server of this cluster refuses to delete Service shop/web: \"no\""
         );
         assert_eq!(refusals.message("clusterset-other"), None);
-        assert_eq!(refusals.message_of(|request| request.name == "web"), refusals.message(""));
+        assert_eq!(refusals.message_about(|request| request.name == "web"), refusals.message(""));
         assert_eq!(refusals.verdict_of(|request| request.name == "api"), None);
         counted(1);
         refuse(refusals, &api, "quota", now);

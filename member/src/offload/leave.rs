@@ -158,8 +158,9 @@ fn ours() -> String {
     format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID)
 }
 
-/// Deletes the Namespaces of other clusters that are here, with all that is in them.
+/// Deletes the Namespaces of other clusters that are here, with all that is in them. Without our ID nothing proves that they were made here.
 async fn delete_twins(writer: &Writer, client: &Client, us: Option<&str>) -> Result<(), Error> {
+    let Some(us) = us else { return Ok(()) };
     let mut done = Ok(());
     for twin in listed::<Namespace>(client, &ours()).await? {
         if names::is_twin(twin.meta(), us) && !twin.is_going() {
