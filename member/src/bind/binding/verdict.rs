@@ -10,6 +10,7 @@ use api::{
         holder::{CONTRACT_IN_USE, Other},
     },
     cluster_set::WRITES_ACCEPTED,
+    words::first_names,
 };
 use kube::ResourceExt;
 
@@ -19,9 +20,6 @@ use crate::bind::{
     heartbeat::{Beat, Health},
     sync::Unsynced,
 };
-
-/// Objects that are named in a condition.
-const NAMED: usize = 3;
 
 /// Objects that are not in step, and writes that are refused, do not make a binding unready: the others are and are not.
 pub(super) const ASIDE: &[&str] = &["Synced", WRITES_ACCEPTED];
@@ -192,9 +190,7 @@ fn informed(unsynced: &Unsynced, binding: &str) -> Answer {
 pub(super) fn synced(unsynced: &Unsynced, binding: &str) -> Answer {
     let of_it = unsynced.of(binding);
     let Some((_, (reason, message))) = of_it.first_key_value() else { return Answer::Yes };
-    let names: Vec<_> = of_it.keys().take(NAMED).map(ToString::to_string).collect();
-    let more = if of_it.len() > NAMED { ", ..." } else { "" };
-    let message = format!("{} not in step: {}{more}; {message}", of_it.len(), names.join(", "));
+    let message = format!("{} not in step: {}; {message}", of_it.len(), first_names(of_it.keys()));
     Answer::No(Severity::Warning, reason, message)
 }
 
