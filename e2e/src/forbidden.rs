@@ -65,7 +65,8 @@ pub async fn forbid_daemons(cluster: &Cluster, namespace: &str, name: &str, refu
 }
 
 /// Refuses the writes of these groups, and of the group without a name, and resources for which `refused` holds, a CEL expression about `request`,
-/// `variables.name`, the name of the object, `variables.within`, its Namespace and that of the Pod it is about, and `variables.subresource`. `namespace` is one that is there. Returns when the policy is in force.
+/// `variables.name`, the name of the object, `variables.within`, its Namespace and that of the Pod it is about, and `variables.subresource`. `namespace`
+/// is one that is there. Returns when the policy is in force.
 pub async fn forbid_writers(
     cluster: &Cluster,
     namespace: &str,

@@ -91,15 +91,14 @@ fn with_twins(offloaded: Vec<Object>, peers: &[Object]) -> Vec<String> {
 /// The twins that the member of this cluster made, of whatever home; none where nobody knows its ID.
 async fn twins(here: &Eraser<'_>, us: Option<&str>) -> Result<Vec<Object>, Error> {
     let Some(us) = us else { return Ok(Vec::new()) };
-    let mut twins = marked(here).await?;
+    let mut twins = here.list_written::<Namespace>(&mark()).await?;
     twins.retain(|twin| names::is_twin(&twin.metadata(), us));
     Ok(twins)
 }
 
-/// Namespaces that have the mark of a twin, also copies of one.
-async fn marked(here: &Eraser<'_>) -> Result<Vec<Object>, Error> {
-    let ours = format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID);
-    here.list::<Namespace>(None, &ours).await
+/// Selects what has the mark of a twin, also copies of one.
+fn mark() -> String {
+    format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID)
 }
 
 /// Nothing asks the webhook any more.
@@ -144,7 +143,7 @@ async fn take_away(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(), Error>
     let twins = twins(here, us).await?;
     here.delete_all(&twins).await?;
     let is_deleted = |name: &String| twins.iter().any(|twin| twin.name == *name);
-    let left = marked(here).await?.into_iter().map(|namespace| namespace.name);
+    let left = here.list::<Namespace>(None, &mark()).await?.into_iter().map(|namespace| namespace.name);
     let left: Vec<_> = left.filter(|name| !is_deleted(name)).collect();
     if !left.is_empty() {
         here.say(&format!(

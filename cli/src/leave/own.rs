@@ -12,7 +12,6 @@ use api::{
     lease::LeaseView,
     mcs::ServiceImport,
     membership, name,
-    view::is_written_by,
 };
 use k8s_openapi::api::{
     coordination::v1::Lease,
@@ -292,29 +291,22 @@ fn refused_wait(seen_after: Duration) -> Duration {
 /// create the rest again.
 async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
     let realised = format!("{},{}", made_by_us(), label::MCS_SERVICE_NAME);
-    // What somebody copied has our labels, and others wrote it.
-    let mut imports = here.list::<ServiceImport>(None, &made_by_us()).await?;
-    imports.retain(is_written);
+    let imports = here.list_written::<ServiceImport>(&made_by_us()).await?;
     here.delete_all(&imports).await?;
-    let mut slices = here.list::<EndpointSlice>(None, &realised).await?;
-    slices.retain(|slice| name::service_of_slice(&slice.name).is_some() && is_written(slice));
+    let mut slices = here.list_written::<EndpointSlice>(&realised).await?;
+    slices.retain(|slice| name::service_of_slice(&slice.name).is_some());
     here.delete_all(&slices).await?;
-    let mut endpoints = here.list::<Endpoints>(None, &realised).await?;
-    endpoints.retain(|endpoints| realises(endpoints) && is_written(endpoints));
+    let mut endpoints = here.list_written::<Endpoints>(&realised).await?;
+    endpoints.retain(realises);
     here.delete_all(&endpoints).await?;
-    let mut services = here.list::<Service>(None, &realised).await?;
-    services.retain(|service| realises(service) && is_written(service));
+    let mut services = here.list_written::<Service>(&realised).await?;
+    services.retain(realises);
     here.delete_all(&services).await?;
     // That the cluster belongs to the set goes before its ID.
     let mut properties = here.list::<ClusterProperty>(None, &made_by_us()).await?;
     properties.retain(|property| [CLUSTER_SET, CLUSTER_ID].contains(&&*property.name));
     properties.sort_by_key(|property| property.name != CLUSTER_SET);
     here.delete_all(&properties).await
-}
-
-/// Reports whether the member wrote the object itself.
-fn is_written(object: &Object) -> bool {
-    is_written_by(&object.metadata(), label::MEMBER)
 }
 
 /// Whether the name is that of what the label says.

@@ -365,7 +365,11 @@ fn each_write_of_binding_that_is_refused_is_reported_and_done_when_it_is_accepte
             if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
         })
         .await;
-        status(world, "east").await.succeeded();
+        eventually("freeport status says that all is well", || async {
+            let said = status(world, "east").await;
+            if said.code == Some(0) { Ok(()) } else { Err(said.to_string()) }
+        })
+        .await;
 
         for name in [&[API, "un-secrets-update", EXPORTED_LATER], &BOUND[..1], BOUND_LATER].concat() {
             bindings(east).delete(name, &DeleteParams::default()).await.unwrap();

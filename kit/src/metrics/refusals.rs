@@ -209,19 +209,19 @@ impl Refusals {
 
     /// Returns the verdict on those requests for which `is_meant` holds; `None` if none of them is refused.
     pub fn verdict_of(&self, is_meant: impl Fn(&Request) -> bool) -> Option<Verdict> {
-        self.message_about(is_meant).map(refused)
+        self.message_of(is_meant).map(refused)
     }
 
     /// Returns what API servers refuse in this Common Area, with the first names and the message of the first refusal; `None` if there is
     /// nothing.
     pub fn message(&self, area: &str) -> Option<String> {
-        self.message_about(|request| *request.area == *area)
+        self.message_of(|request| *request.area == *area)
     }
 
-    /// [`message`](Self::message) about the requests that `is_one` selects.
-    pub fn message_about(&self, is_one: impl Fn(&Request) -> bool) -> Option<String> {
+    /// Returns the [`message`](Self::message) of those requests alone for which `is_meant` holds.
+    pub fn message_of(&self, is_meant: impl Fn(&Request) -> bool) -> Option<String> {
         self.known.with(|known| {
-            let lasting = known.iter().filter(|(request, refusal)| is_one(request) && refusal.lasts());
+            let lasting = known.iter().filter(|(request, refusal)| refusal.lasts() && is_meant(request));
             message(lasting.map(|(request, refusal)| (request, refusal.words.as_str())))
         })
     }
@@ -294,7 +294,7 @@ mod tests {
             "the API server of this cluster refuses to delete Service shop/web: \"no\""
         );
         assert_eq!(refusals.message("clusterset-other"), None);
-        assert_eq!(refusals.message_about(|request| request.name == "web"), refusals.message(""));
+        assert_eq!(refusals.message_of(|request| request.name == "web"), refusals.message(""));
         assert_eq!(refusals.verdict_of(|request| request.name == "api"), None);
         counted(1);
         refuse(refusals, &api, "quota", now);

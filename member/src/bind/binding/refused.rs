@@ -74,7 +74,7 @@ pub(super) fn message(
             written.wanted.extend(wanted.map(ResourceExt::name_any));
         });
     }
-    bindings.env.metrics.refusals().message_about(|request| written.has(request))
+    bindings.env.metrics.refusals().message_of(|request| written.has(request))
 }
 
 /// Returns the condition; none where nothing is refused, and nothing was.
