@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::{Deserialize, Deserializer};
 
-use super::metadata::{annotated, identity};
+use super::metadata::{annotated, identity, ours_annotated};
 
 /// The metadata of an object of kind `K`, as far as `P` keeps it; asked for, the API server sends no more. Unlike kube's
 /// `PartialObjectMeta` it decodes whatever an API server holds: everyone who may write an object may put times into its managedFields
@@ -25,6 +25,9 @@ pub struct Meta<K, P = Annotated> {
 /// more memory than these.
 pub type Named<K> = Meta<K, Identity>;
 
+/// [`Meta`] with what says whether a daemon of ours wrote the object ([`is_written_by`](super::is_written_by)).
+pub type Made<K> = Meta<K, Writers>;
+
 /// What is kept of metadata.
 pub trait Part {
     /// Decodes what is kept.
@@ -40,6 +43,15 @@ pub enum Annotated {}
 impl Part for Annotated {
     fn decode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
         annotated(deserializer)
+    }
+}
+
+/// What [`Made`] keeps.
+pub enum Writers {}
+
+impl Part for Writers {
+    fn decode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+        ours_annotated(deserializer)
     }
 }
 

@@ -42,6 +42,8 @@ use super::{
 };
 use crate::feature::Access;
 
+/// Number of exporters that `exportedBy` names.
+const NAMED: usize = 3;
 /// After this time an export is tried again because of which an API server refused the import.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
 
@@ -78,10 +80,21 @@ fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
         namespace: Some(service.namespace.clone()),
         kind: Some(SERVICE_IMPORT.into()),
         service_import,
+        exported_by: exported_by(&exporters),
         exporters: Some(exporters),
         ..ResourceImportSpec::default()
     };
     Plan::Write { import: Some(spec), withdrawn, missing }
+}
+
+/// Names the exporters for people, as in `north, west, east and 2 more`.
+fn exported_by(exporters: &[Exporter]) -> Option<String> {
+    let names: Vec<_> = exporters.iter().take(NAMED).map(|exporter| exporter.cluster_id.as_str()).collect();
+    let more = match exporters.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!names.is_empty()).then(|| names.join(", ") + &more)
 }
 
 /// What is merged, by whom, with the parts of those whose records are refused or vanished: they keep what they had until they write

@@ -1,9 +1,9 @@
-//! Leaving: withdraws our records in the Common Area as an export that ended is withdrawn; deletes everything imported here, by our
-//! label and uid; takes back the status of ServiceExports. Safe to run twice: each step looks at what is left.
+//! Leaving: withdraws our records in the Common Area as an export that ended is withdrawn; deletes everything imported here, by name,
+//! maker and uid; takes back the status of ServiceExports. Safe to run twice: each step looks at what is left.
 
 use std::time::{Duration, Instant};
 
-use api::{antrea::Members, label, mcs::ServiceImport, name, view::Meta};
+use api::{antrea::Members, label, mcs::ServiceImport, name, view::Made};
 use k8s_openapi::api::{
     core::v1::{Endpoints, Service},
     discovery::v1::EndpointSlice,
@@ -27,7 +27,7 @@ use super::{
     here::cluster,
     index::{
         entry::Unexported,
-        view::{Export, OwnRecord},
+        view::{Export, OwnRecord, is_made},
     },
     knowledge::Knowledge,
 };
@@ -95,11 +95,11 @@ fn exporting(access: &Access, records: Vec<OwnRecord>) -> Exporting {
     }
 }
 
-/// Removes everything imported: it has our label, and the name that we give it. What somebody copied has the label alone.
+/// Removes everything imported: we wrote it, under the name that we give it. What somebody copied only has our labels.
 pub(super) async fn remove_imports(env: &Env) -> Result<(), Error> {
     let imported = imported();
     let made_by_us = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
-    let is_imported = |slice: &Meta<EndpointSlice>| name::service_of_slice(&slice.name_any()).is_some();
+    let is_imported = |slice: &Made<EndpointSlice>| name::service_of_slice(&slice.name_any()).is_some();
     // A kind whose deletion is refused does not stop the others.
     let imports = remove::<ServiceImport>(env, &made_by_us, |_| true).await;
     let slices = remove::<EndpointSlice>(env, &imported, is_imported).await;
@@ -141,16 +141,17 @@ pub(super) async fn forget_endpoints(env: Env) {
     }
 }
 
-async fn remove<K>(env: &Env, selector: &str, is_ours: impl Fn(&Meta<K>) -> bool) -> Result<(), Error>
+async fn remove<K>(env: &Env, selector: &str, is_named: impl Fn(&Made<K>) -> bool) -> Result<(), Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
-    let objects = listed::<Meta<K>>(&env.client, ListParams::default().labels(selector)).await?;
+    let objects = listed::<Made<K>>(&env.client, ListParams::default().labels(selector)).await?;
     let writer = local_writer(env);
     let delete = |object| {
         let writer = writer.clone();
         async move { writer.delete(&object, false).await }
     };
+    let is_ours = |object: &Made<K>| is_made(object) && is_named(object);
     all(objects.into_iter().filter(is_ours).map(delete)).await
 }
 
