@@ -8,11 +8,10 @@ use std::{
     fmt,
 };
 
+use crate::words::NAMED;
+
 /// Number of Namespaces that a member names on its Lease.
 pub const NAMESPACES: usize = 100;
-
-/// Number of members that are named of each Namespace.
-const NAMED: usize = 3;
 
 /// Limit of what the leader's Lease says of all Namespaces, in bytes. Of the rest nothing is said.
 const BYTES_MAX: usize = 8 << 10;

@@ -29,6 +29,7 @@
 //! | [`token`] | what a token of a ServiceAccount says of itself |
 //! | [`unwritten`] | what the holder of a Lease has left to write |
 //! | [`view`] | decoding only what is used, and keeping what does not decode apart |
+//! | [`words`] | how messages name several things |
 //! | [`crd`] | the CustomResourceDefinitions of all of the above |
 //!
 //! No IO and no clock in here: time comes in as an argument.
@@ -66,6 +67,7 @@ pub mod slice;
 pub mod token;
 pub mod unwritten;
 pub mod view;
+pub mod words;
 
 /// Name and Namespace of a Service: equal in every cluster of a set, so it identifies the merged Service (rule R-4).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

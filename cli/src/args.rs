@@ -61,7 +61,7 @@ enum Command {
     /// credential are deleted. With --force: without the leader. With --force --cluster-id, run at the leader: a member
     /// that will not return is removed there. Run again, it continues.
     Leave(LeaveArgs),
-    /// Take a member's access to its ClusterSet away, at the leader.
+    /// Revoke a member's access to its ClusterSet, at the leader.
     ///
     /// Whether it runs or not: its tokens are refused within ten seconds, and its exports are withdrawn in its place. It keeps what it imported.
     /// Run again, it continues; `freeport join` brings the member back.
@@ -69,18 +69,18 @@ enum Command {
     /// Give the Services of the set names in CoreDNS: SERVICE.NAMESPACE.svc.clusterset.local.
     ///
     /// Shows what CoreDNS needs: a server block in its Corefile, and the right to watch ServiceImports. With --apply it
-    /// makes both changes and restarts CoreDNS. --remove takes them back, byte for byte. Run again, it changes only what differs.
+    /// makes both changes and restarts CoreDNS. --remove undoes them, byte for byte. Run again, it changes only what differs.
     Dns(DnsArgs),
     /// Give Namespaces twins in other clusters, and let Pods run there.
     ///
     /// Needs `freeport init --offload` and `freeport join --offload`. The administrators of both clusters agree to it: one accepts, the
     /// other uses.
     Offload(OffloadArgs),
-    /// Let Namespaces be of this cluster alone again.
+    /// End the offloading of Namespaces.
     Unoffload(UnoffloadArgs),
     /// Use an API of one cluster in another: spec up, status down.
     ///
-    /// The cluster with the operator provides and offers; any other one binds. Needs no ClusterSet.
+    /// The cluster with the operator provides and offers; any other cluster binds. Needs no ClusterSet.
     Bind(BindArgs),
 }
 

@@ -65,10 +65,10 @@ fn end_of(kind: &str, finalizer: &str) -> String {
         FINALIZER => "its copy at the provider has to go first".to_owned(),
         BIND_FINALIZER => {
             let daemon = if kind == APIServiceBinding::kind(&()) { MEMBER } else { LEADER };
-            format!("{daemon} takes it off when what belongs to it is gone")
+            format!("{daemon} removes it when what belongs to the object is gone")
         }
         CRD_FINALIZER => "its objects have to go first".to_owned(),
-        _ => "not Freeport's: whoever put it there takes it off".to_owned(),
+        _ => "not Freeport's: whoever added it removes it".to_owned(),
     }
 }
 
@@ -94,8 +94,8 @@ mod tests {
         assert!(said.contains("example.com/hold (not Freeport's"), "{said}");
         let ours = going(&[BIND_FINALIZER]);
         assert!(!ours.is_held_by_others());
-        assert!(ours.held_by("APIServiceBinding").contains("freeport-member takes it off"));
-        assert!(ours.held_by("APIServiceExport").contains("freeport-leader takes it off"));
+        assert!(ours.held_by("APIServiceBinding").contains("freeport-member removes it"));
+        assert!(ours.held_by("APIServiceExport").contains("freeport-leader removes it"));
         assert!(going(&[CRD_FINALIZER]).held_by("CustomResourceDefinition").contains("its objects"));
         assert!(going(&[]).held_by("Mangodb").contains("about to go"));
     }

@@ -74,6 +74,15 @@ pub enum Error {
         /// What is in the way.
         reason: String,
     },
+    /// An API server refuses what a daemon has to write. What was done stays. Change the policy, webhook, quota or right that refuses it: the
+    /// daemon goes on by itself.
+    #[error("{cluster}: {reason}")]
+    WriteRefused {
+        /// Context of the cluster whose daemon it is.
+        cluster: String,
+        /// What is refused, with the API server's words.
+        reason: String,
+    },
     /// An object has no YAML form.
     #[error("{object}: {source}")]
     Yaml {
@@ -170,7 +179,7 @@ fn brief(error: &kube::Error) -> String {
 fn next(cluster: &str, error: &kube::Error) -> String {
     let Failure::Forbidden(message) = classify(error) else { return String::new() };
     let Some((verb, resource)) = missing_right(message) else { return String::new() };
-    format!("; this takes the right to {verb} {resource} in {cluster}: ask for it, or name another context")
+    format!("; this needs the right to {verb} {resource} in {cluster}: ask for it, or name another context")
 }
 
 /// Verb and resource that RBAC misses; none where something else forbids it, as a quota or an admission policy.

@@ -100,6 +100,7 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
         installed =
             settle(&mut here, &membership, &cluster, credential.as_ref(), (asked, options.probe)).await?;
     }
+    here.sum_up();
     if here.is_to_wait(Part::Leader) {
         here.leader_is_ready(set).await?;
     }

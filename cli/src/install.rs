@@ -39,16 +39,35 @@ pub(crate) struct Installer<'a> {
     say: &'a mut (dyn FnMut(&str) + Send),
     /// Objects that this run has applied: the lists of leader and member overlap.
     done: HashSet<String>,
+    /// Number of objects that were as they should be, and are not reported yet.
+    unchanged: usize,
 }
 
 impl<'a> Installer<'a> {
     pub(crate) fn new(cluster: &'a Cluster, run: &'a Run, say: &'a mut (dyn FnMut(&str) + Send)) -> Self {
-        Self { cluster, run, say, done: HashSet::new() }
+        Self { cluster, run, say, done: HashSet::new(), unchanged: 0 }
     }
 
     /// Reports one thing done in this cluster.
     pub(crate) fn say(&mut self, line: &str) {
         (self.say)(&format!("{}: {line}", self.cluster.name));
+    }
+
+    /// Reports an object that was applied, now if that changed something, else with [`sum_up`](Self::sum_up).
+    fn applied(&mut self, outcome: Option<String>, object: &Object) {
+        match outcome {
+            Some(outcome) => self.say(&format!("{outcome} {object}")),
+            None => self.unchanged += 1,
+        }
+    }
+
+    /// Reports how many objects were as they should be: in one line, before what takes time or at the end.
+    pub(crate) fn sum_up(&mut self) {
+        match std::mem::take(&mut self.unchanged) {
+            0 => {}
+            1 => self.say("1 object was already as it should be"),
+            several => self.say(&format!("{several} objects were already as they should be")),
+        }
     }
 
     /// Passes text on as it is: a document, or a comment between documents.
@@ -75,7 +94,7 @@ impl<'a> Installer<'a> {
                 self.print(object)?;
             } else {
                 let outcome = self.apply(object).await?;
-                self.say(&format!("{outcome} {object}"));
+                self.applied(outcome, object);
             }
         }
         Ok(())
@@ -117,8 +136,8 @@ impl<'a> Installer<'a> {
 
     /// Server-side apply, forced only on what is ours. An object that somebody else made gets our fields but not our
     /// label, and a field with another value is an error. What the administrator chose is kept: see
-    /// `binding`.
-    pub(crate) async fn apply(&self, object: &Object) -> Result<String, Error> {
+    /// `binding`. Returns what was done; none if the object was as it should be.
+    pub(crate) async fn apply(&self, object: &Object) -> Result<Option<String>, Error> {
         let api = self.api(object);
         let before = self.cluster.request(format!("read {object}"), api.get_opt(&object.name)).await?;
         let foreign = before.as_ref().is_some_and(|found| !is_labelled(found.labels()));
@@ -141,10 +160,10 @@ impl<'a> Installer<'a> {
             self.cluster.request(doing, api.patch(&object.name, &params, &Patch::Apply(&body))).await?;
 
         Ok(match (before.map(content), kept) {
-            (None, _) => "created".into(),
-            (Some(_), Some(choice)) => format!("kept {choice} of"),
-            (Some(before), None) if before == content(after) => "unchanged".into(),
-            (Some(_), None) => "changed".into(),
+            (None, _) => Some("created".into()),
+            (Some(_), Some(choice)) => Some(format!("kept {choice} of")),
+            (Some(before), None) if before == content(after) => None,
+            (Some(_), None) => Some("changed".into()),
         })
     }
 

@@ -84,10 +84,12 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
 
     let mut there = Installer::new(&leader, run, say);
     let credential = enroll(&mut there, &membership, &cluster).await?;
+    there.sum_up();
 
     let mut here = Installer::new(&cluster, run, say);
     let installed =
         settle(&mut here, &membership, &leader, credential.as_ref(), (asked, options.probe)).await?;
+    here.sum_up();
     if here.is_to_wait(Part::Member) {
         here.member_is_ready(set).await?;
         if installed.offloads {

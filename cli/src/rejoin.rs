@@ -169,6 +169,7 @@ impl Member {
         let Self { cluster, set, id, leader_id, membership } = self;
         let mut there = Installer::new(leader, run, say);
         let credential = enroll(&mut there, membership, cluster).await?;
+        there.sum_up();
         let mut here = Installer::new(cluster, run, say);
         here.install(Part::Member, &member::credential(set)).await?;
         if let Some(credential) = credential {
@@ -176,6 +177,7 @@ impl Member {
         }
         let turned = member::cluster_set(set, id, leader_id, &membership.server);
         here.install(Part::Member, &[turned]).await?;
+        here.sum_up();
         here.retire_token(leader, set, id).await
     }
 }

@@ -40,7 +40,7 @@ pub(crate) async fn missing(cluster: &Cluster, namespace: &str, name: &str) -> R
     let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
     let doing = format!("read Deployment {namespace}/{name}");
     let Some(deployment) = cluster.request(doing, deployments.get_opt(name)).await? else {
-        return Ok(Some(format!("Deployment {namespace}/{name}: it is not there")));
+        return Ok(Some(format!("Deployment {namespace}/{name} does not exist")));
     };
     let Some(missing) = incomplete(&deployment) else { return Ok(None) };
     let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);

@@ -6,7 +6,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`budget`] | how long a program starts tests |
+//! | [`budget`] | how long a program starts tests, and how many run at once |
 //! | [`gate`] | the tests of the gate |
 //! | [`record`] | what is kept of a test that fails |
 //! | `report` | the last lines of the output |
@@ -25,6 +25,10 @@ use std::{
 };
 
 use clap::Parser;
+use fleet::{
+    packages,
+    tools::{self, Tool},
+};
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
 pub use inventory;
@@ -32,6 +36,7 @@ pub use inventory;
 pub use self::report::folder;
 
 use self::report::Ran;
+use crate::shared::RUNTIME;
 
 /// So many tests that fail run once more. With more unsteady ones the run has failed whatever they do.
 const AGAIN: usize = 2;
@@ -80,7 +85,10 @@ pub fn main() -> ExitCode {
         let _listed = libtest_mimic::run(&known, trials(&tests, &known, &Log::default()));
         return ExitCode::SUCCESS;
     }
-    if let Err(why) = budget::begin(runs_all()) {
+    // The first build of Kubernetes takes longer than all tests.
+    let tools = Tool::of_a_fleet(record::program() == "with_nodes" && packages::check_for(&[]).is_ok());
+    let tools = RUNTIME.block_on(tools::provide(&tools, &|line| eprintln!("{line}")));
+    if let Err(why) = tools.map_err(|error| error.to_string()).and_then(|_| budget::begin(runs_all())) {
         eprintln!("{why}");
         return ExitCode::from(2);
     }
@@ -88,7 +96,9 @@ pub fn main() -> ExitCode {
     record::keep_what_fails();
     let log = Log::default();
     // A thread that waits for its turn costs nothing.
-    known.test_threads = known.test_threads.or(Some(tests.len().max(2)));
+    if let Some(tests) = known.test_threads.replace(tests.len().max(2)) {
+        budget::limit_at_once(tests);
+    }
     let mut conclusion = libtest_mimic::run(&known, trials(&tests, &known, &log));
     let (mut ran, mut again) = (log.take(), Vec::new());
     record::keep("turns", &report::turns(&ran));

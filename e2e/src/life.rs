@@ -44,8 +44,8 @@ pub struct Life {
     world: &'static World,
     daemon: String,
     state: Mutex<State>,
-    /// Where the process that ran last was killed.
-    fell: watch::Sender<Option<Fall>>,
+    /// Where the process that ran last was killed, or why it was not.
+    fell: watch::Sender<Option<Result<Fall, String>>>,
     /// The connection that a request came by ends with its sender, and with the connection what is done for the request. This goes on.
     kills: Mutex<JoinSet<()>>,
 }
@@ -97,12 +97,14 @@ impl Life {
     pub async fn end(&self, fall: Fall) {
         let (world, daemon, fell) = (self.world, self.daemon.clone(), self.fell.clone());
         let kill = async move {
-            let process = world.fleet.process(&daemon).await.unwrap().unwrap();
-            process.kill().await.unwrap();
-            fell.send_replace(Some(fall));
+            let killed = kill(world, &daemon).await;
+            fell.send_replace(Some(
+                killed.map(|()| fall).map_err(|why| format!("{daemon} cannot be killed: {why}")),
+            ));
         };
         lock(&self.kills).spawn_on(kill, RUNTIME.handle());
-        self.falls().await;
+        // The test is told what became of it.
+        drop(self.outcome().await);
     }
 
     /// Sets the trap, in place of another.
@@ -122,6 +124,10 @@ impl Life {
 
     /// Waits until the trap has killed; where it did.
     pub async fn falls(&self) -> Fall {
+        self.outcome().await.unwrap()
+    }
+
+    async fn outcome(&self) -> Result<Fall, String> {
         let mut fell = self.fell.subscribe();
         let fell = fell.wait_for(Option::is_some).await.unwrap();
         fell.clone().unwrap()
@@ -129,7 +135,8 @@ impl Life {
 
     /// Where the process was killed, if it was.
     pub fn fell(&self) -> Option<Fall> {
-        self.fell.borrow().clone()
+        let fell = self.fell.borrow().clone();
+        fell.transpose().unwrap()
     }
 
     /// Another process is about to be started.
@@ -142,6 +149,12 @@ impl Life {
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
+}
+
+async fn kill(world: &World, daemon: &str) -> Result<(), String> {
+    let process = world.fleet.process(daemon).await.map_err(|error| error.to_string())?;
+    let process = process.ok_or("it does not run")?;
+    process.kill().await.map(drop).map_err(|error| error.to_string())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

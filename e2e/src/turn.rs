@@ -38,7 +38,8 @@ static TURNS: LazyLock<Turns> = LazyLock::new(|| Turns {
 fn limits() -> Limits {
     let cores = available_parallelism().map_or(2, usize::from);
     let planes = (cores * 6).min(available_gib().unwrap_or(usize::MAX)).max(LARGEST);
-    Limits { planes, tests: cores * 6, tests_per_place: cores * 2 }
+    let tests = budget::at_once().unwrap_or(cores * 6);
+    Limits { planes, tests, tests_per_place: cores * 2 }
 }
 
 /// Memory that programs can have, in GiB.

@@ -36,6 +36,10 @@ pub const FROZEN: Limit = limit("frozen", 100);
 pub const COMMAND: Limit = limit("command", 180);
 /// All that is wrong after a run of chaos is put right.
 pub const PUT_RIGHT: Limit = limit("put right", 300);
+/// What differs for longer is found, where a defect is planted.
+pub const FOUND: Limit = limit("found", 45);
+/// Certificates whose lives are seconds are replaced three times: several times as long as that takes.
+pub const ROTATED: Limit = limit("rotated", 900);
 /// What a benchmark measures, with 10,000 Services.
 pub const MEASURED: Limit = limit("measured", 1800);
 /// A konnector is older than the five minutes for which it believes what a restored provider says.

@@ -1,4 +1,4 @@
-//! The command line: `fleet up|install|load|down|status`.
+//! The command line: `fleet up|install|build|load|down|status`.
 
 use std::{
     env,
@@ -12,6 +12,7 @@ use crate::{
     ClusterSpec, Error, Fleet, Lifetime, Options,
     cluster_set::{DaemonImage, load_daemons},
     packages, status,
+    tools::{self, Tool},
 };
 
 /// Real Kubernetes clusters on this machine, side by side, with or without nodes.
@@ -52,6 +53,12 @@ enum Action {
     },
     /// Installs what nodes need, with apt-get.
     Install,
+    /// Builds the Kubernetes programs that `up` would build, unless they are there.
+    Build {
+        /// Those of nodes, too.
+        #[arg(long)]
+        nodes: bool,
+    },
     /// Imports container images into the nodes of all clusters.
     Load {
         /// Archives, as `docker save` writes them.
@@ -118,6 +125,9 @@ impl Command {
                 print!("{}", usage(&fleet));
             }
             Action::Install => packages::install(&say).await?,
+            Action::Build { nodes } => {
+                tools::provide(&Tool::of_a_fleet(nodes), &say).await?;
+            }
             Action::Load { archives, daemons, place } => {
                 let fleet = Fleet::open(&place.dir()?).await?;
                 fleet.load(&archives).await?;

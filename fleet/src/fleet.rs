@@ -109,12 +109,10 @@ impl Fleet {
 
     /// Makes the record of a new fleet, and provides the programs it needs.
     async fn plan(layout: &Layout, options: &Options, progress: &impl Fn(&str)) -> Result<Record, Error> {
-        let mut wanted = Tool::CONTROL_PLANE.to_vec();
         if options.nodes {
             inotify::raise_limit(progress);
-            wanted.extend(Tool::NODE);
         }
-        let tools = tools::provide(&wanted, progress).await?;
+        let tools = tools::provide(&Tool::of_a_fleet(options.nodes), progress).await?;
         let dir = layout.dir();
         let free_mib = disk::free_mib(dir).map_err(Error::file(dir))?;
         if free_mib < NEEDED_MIB {

@@ -49,6 +49,12 @@ impl Tool {
     pub const NODE: [Self; 5] =
         [Self::KubeScheduler, Self::Kubelet, Self::KubeProxy, Self::Coredns, Self::Agnhost];
 
+    /// What a fleet needs.
+    pub fn of_a_fleet(nodes: bool) -> Vec<Self> {
+        let of_nodes: &[Self] = if nodes { &Self::NODE } else { &[] };
+        [&Self::CONTROL_PLANE, of_nodes].concat()
+    }
+
     /// The name of the executable.
     pub fn name(self) -> &'static str {
         match self {

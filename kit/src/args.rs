@@ -110,7 +110,7 @@ fn from_file<A: CommandFactory>(text: &str, matches: &ArgMatches) -> Result<Vec<
         let Some(arg) = known(key) else {
             let names: Vec<_> =
                 command.get_arguments().filter_map(clap::Arg::get_long).filter(|n| *n != "config").collect();
-            return Err(format!("unknown key {key:?}; there are {}", names.join(", ")));
+            return Err(format!("unknown key {key:?}; the keys are {}", names.join(", ")));
         };
         let decided = matches.value_source(arg.get_id().as_str());
         if matches!(decided, Some(ValueSource::CommandLine | ValueSource::EnvVariable)) {

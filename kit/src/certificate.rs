@@ -113,7 +113,7 @@ pub fn verify(
     at: Timestamp,
 ) -> Result<(), Failure> {
     let Some((leaf, between)) = chain.split_first() else {
-        return Err(Failure::Untrusted("is not there".into()));
+        return Err(Failure::Untrusted("does not exist".into()));
     };
     let name = ServerName::try_from(name).map_err(|_| Failure::Untrusted("is for no name".into()))?;
     let seconds = u64::try_from(at.as_second()).unwrap_or_default();

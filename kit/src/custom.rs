@@ -27,10 +27,10 @@ const OBJECT_MAX: usize = 4 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unkept {
     /// Whoever may write one object could fill our memory with it: it is there several times.
-    #[error("it takes up to {0} bytes of memory; the limit is {OBJECT_MAX}")]
+    #[error("it is too large: it takes up to {0} bytes of memory, and at most {OBJECT_MAX} are read")]
     TooLarge(usize),
     /// It is no JSON that can be read.
-    #[error("it does not decode: {0}")]
+    #[error("it cannot be read: {0}")]
     Undecodable(String),
 }
 

@@ -25,7 +25,7 @@ pub struct Readiness {
 impl Default for Readiness {
     fn default() -> Self {
         Self {
-            known: Shared::new(Err("waiting for the first look at this cluster".into())),
+            known: Shared::new(Err("waiting for the first answers of this cluster's API server".into())),
             hold: Shared::new(Hold::sole()),
         }
     }

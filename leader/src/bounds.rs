@@ -64,7 +64,9 @@ fn note(accounts: &Objects<Account>) -> Note {
         let cluster = account.annotations().get(label::CLUSTER_ID)?.clone();
         let read = said.parse::<Ranges>().map_err(|error| {
             let (name, key) = (account.name_any(), label::ADDRESS_RANGES);
-            problems.push(format!("ServiceAccount {name}: annotation {key} bounds nothing: {error}"));
+            problems.push(format!(
+                "ServiceAccount {name}: annotation {key} is not valid, and so limits nothing: {error}"
+            ));
         });
         Some((cluster, read.ok()?))
     };

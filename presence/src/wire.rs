@@ -20,9 +20,9 @@ impl Leases {
 pub fn differs(foreign: &BTreeMap<String, String>) -> String {
     let foreign: Vec<_> = foreign.iter().map(|(lease, wire)| format!("{lease}: {wire:.32}")).collect();
     format!(
-        "exports and imports go on, but not all daemons speak the same version of the wire contract. This one speaks version {}; by \
-         their Leases others speak {}. What only one of two versions knows does not get through between them: bring all clusters \
-         to one version of Freeport",
+        "exports and imports go on, but daemons of this set use different versions of the wire contract: this one {}, and by their \
+         Leases {}. Fields that only one of two versions knows do not travel between them. Install the same version of Freeport in all \
+         clusters",
         label::WIRE_VERSION,
         foreign.join(", ")
     )

@@ -24,16 +24,16 @@ pub enum NotCarried {
     #[error("its objects are converted by a webhook that is a Service of the provider's cluster")]
     ConversionByService,
     /// No structural schema says so.
-    #[error("it sets preserveUnknownFields, which a BoundSchema cannot say")]
+    #[error("it sets preserveUnknownFields, which a BoundSchema cannot express")]
     PreservesUnknownFields,
     /// Objects without a Namespace cannot be in one.
     #[error("it is cluster-scoped, and isolation Namespaced keeps objects in a Namespace")]
     ClusterScoped,
     /// A BoundSchema takes only names of Kubernetes' form.
-    #[error("a BoundSchema cannot have version {0}: only such as v1 or v1alpha1")]
+    #[error("a BoundSchema cannot have version {0}, only versions such as v1 or v1alpha1")]
     Version(String),
     /// No schema, or none that decodes.
-    #[error("the schema of version {0} does not decode")]
+    #[error("the schema of version {0} cannot be read")]
     Schema(String),
 }
 

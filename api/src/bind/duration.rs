@@ -28,7 +28,7 @@ impl FromStr for GoDuration {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let invalid = || format!("{text:?} is not a length of time as 5m0s");
+        let invalid = || format!("{text:?} is not a duration such as 5m0s");
         let mut rest = text.strip_prefix('+').unwrap_or(text);
         if rest == "0" {
             return Ok(Self::default());

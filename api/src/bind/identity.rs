@@ -22,7 +22,7 @@ pub fn is_prefix(text: &str) -> Result<(), String> {
     if !text.is_empty() && name::is_dns_label(&longest) && is_whole {
         return Ok(());
     }
-    Err("must be a beginning of names of Namespaces: 1 to 33 of a-z, 0-9 and -, and no - first".to_owned())
+    Err("must be a prefix for names of Namespaces: 1 to 33 characters of a-z, 0-9 and -, and not begin with -".to_owned())
 }
 
 /// Whether it is a Namespace of the system, which no provider has made here; `own` is that of our daemons.

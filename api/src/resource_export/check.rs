@@ -25,13 +25,13 @@ pub fn check_size(
     let count = labels.len() + annotations.len();
     if count > ENTRIES_MAX {
         return Err(format!(
-            "exportedLabels and exportedAnnotations have {count} entries together; the limit is {ENTRIES_MAX}"
+            "exportedLabels and exportedAnnotations have {count} entries together, and at most {ENTRIES_MAX} can be exported"
         ));
     }
     let size: usize = labels.iter().chain(annotations).map(|(key, value)| key.len() + value.len()).sum();
     match size > METADATA_MAX {
         true => Err(format!(
-            "exportedLabels and exportedAnnotations have {size} bytes together; the limit is {METADATA_MAX}"
+            "exportedLabels and exportedAnnotations have {size} bytes together, and at most {METADATA_MAX} can be exported"
         )),
         false => Ok(()),
     }
@@ -41,7 +41,7 @@ pub fn check_size(
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// It has so many ports.
-    #[error("the Service has {0} ports; the limit is {PORTS_MAX}")]
+    #[error("the Service has {0} ports, and at most {PORTS_MAX} can be exported")]
     Ports(usize),
     /// A value of it is one that no API server would take; a sentence.
     #[error("{0}")]

@@ -70,13 +70,13 @@ struct Common {
     /// freeport-webhook as the API server reaches it, with --external.
     #[arg(long, value_name = "URL", hide_short_help = true)]
     webhook_url: Option<String>,
-    /// Whether the member connects to a few endpoints of each other cluster, and sends no traffic where none answers.
+    /// Whether the member tests endpoints of other clusters, and sends no traffic to clusters where none answers.
     #[arg(long, value_enum, value_name = "WHETHER", hide_short_help = true)]
     probe: Option<Probe>,
-    /// Ranges of addresses that endpoints exported from here may have, `auto` (asked of the cluster) or `any` [default: as noted, else any].
+    /// Ranges of addresses that endpoints exported from here may have, `auto` (read from the cluster) or `any` [default: as noted, else any].
     #[arg(long, value_name = "CIDR,...", hide_short_help = true)]
     pod_cidrs: Option<Cidrs>,
-    /// The same of its Services, where the member exports ClusterIPs; `auto`: asked of the cluster.
+    /// The same for Services, where the member exports ClusterIPs; `auto`: read from the cluster.
     #[arg(long, value_name = "CIDR,...", requires = "pod_cidrs", hide_short_help = true)]
     service_cidrs: Option<Cidrs>,
     /// Do only these parts.
@@ -96,7 +96,7 @@ pub(super) struct RunArgs {
     /// Pods of each daemon, one of them active [default: as is, else 1].
     #[arg(long, value_name = "N", conflicts_with = "external", value_parser = clap::value_parser!(u8).range(1..=9))]
     replicas: Option<u8>,
-    /// No Deployment: write kubeconfigs for daemons run elsewhere.
+    /// Write kubeconfigs for daemons that run elsewhere; no Deployments.
     #[arg(long, value_name = "DIR")]
     external: Option<PathBuf>,
     /// Do not wait until the daemons are ready.
@@ -107,8 +107,8 @@ pub(super) struct RunArgs {
     timeout: Duration,
     /// Print the objects for kubectl apply -f; changes nothing.
     ///
-    /// On a new cluster CRDs come first (init and join: --only crds): kubectl does not take a CRD and an object of its kind in one go.
-    /// A join is about two clusters, and needs --only.
+    /// In a new cluster, apply CRDs first (init and join: --only crds): kubectl cannot apply a CRD and an object of its kind in one run.
+    /// A join changes two clusters, and needs --only.
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Form of what --dry-run prints.

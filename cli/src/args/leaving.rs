@@ -9,7 +9,7 @@ use crate::{Departure, Error, KubeContext, LeaveOptions};
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct LeaveArgs {
-    /// Without the leader; with --cluster-id, at the leader.
+    /// Do without the leader; with --cluster-id, run at the leader.
     #[arg(long)]
     force: bool,
     /// ID of the member to remove at the leader.

@@ -12,7 +12,7 @@ pub(super) struct DnsArgs {
     /// Make the changes; otherwise they are only shown.
     #[arg(long)]
     apply: bool,
-    /// Take back what --apply did.
+    /// Undo what --apply did.
     #[arg(long)]
     remove: bool,
     /// Kubeconfig of the cluster [default: as kubectl].

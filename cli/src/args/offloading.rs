@@ -83,16 +83,16 @@ impl From<Where> for KubeContext {
 struct AcceptArgs {
     /// ID of the other cluster.
     id: String,
-    /// Take it back: nothing new comes.
+    /// End the consent: nothing new comes.
     #[arg(long, conflicts_with_all = ["label", "namespace"])]
     remove: bool,
-    /// Label of this cluster as a node there; for each one --label.
+    /// Label of this cluster as a node there; repeat for several.
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     label: Vec<(String, String)>,
     /// Names that Namespaces may have here, besides NAME-ID; * is any text.
     #[arg(long, value_name = "PATTERN")]
     namespace: Vec<String>,
-    /// Do it also where twins are here that may go with the labels of an earlier consent; otherwise it only says which.
+    /// Also if twins go that labels of an earlier consent selected; without this they are only named.
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -103,13 +103,13 @@ struct AcceptArgs {
 struct UseArgs {
     /// ID of the other cluster.
     id: String,
-    /// It shall be no node here any more: twins there go, with all that is in them.
+    /// Stop using it: its node here goes, and twins there with all that is in them.
     #[arg(long)]
     remove: bool,
-    /// Do it also where no member of the ClusterSet has this ID; otherwise it is refused.
+    /// Also if no member of the ClusterSet has this ID.
     #[arg(long, conflicts_with = "remove")]
     force: bool,
-    /// With --remove: do it also where twins go; otherwise it only says which.
+    /// With --remove: delete twins; without this they are only named.
     #[arg(long, requires = "remove")]
     yes: bool,
     /// Do not wait until the node is there, or gone.
@@ -148,7 +148,7 @@ struct NamespaceArgs {
     /// and one --selector of several.
     #[arg(short = 'l', long, value_name = "REQUIREMENTS")]
     selector: Vec<String>,
-    /// Change the selector also where twins go with it; otherwise it is refused.
+    /// Change the selector also if that deletes twins.
     #[arg(long)]
     yes: bool,
     /// Print the objects for kubectl apply -f; changes nothing.
@@ -192,10 +192,16 @@ struct UnoffloadNamespaceArgs {
     /// Namespaces of this cluster.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Do it; otherwise it only says what goes.
+    /// Delete; without this it is only said what would go.
     #[arg(long)]
     yes: bool,
-    /// Limit of the wait for each Namespace.
+    /// End Pods in twins at once, also where nothing serves in their place.
+    ///
+    /// Without it, Pods of Deployments and ReplicaSets that are ready in twins are evicted one after the other, so that each is replaced here
+    /// before the next one ends; PodDisruptionBudgets hold.
+    #[arg(long, requires = "yes")]
+    now: bool,
+    /// Limit of the wait for each Namespace, and for each Pod that is replaced.
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
     timeout: Duration,
     #[command(flatten)]
@@ -227,6 +233,7 @@ pub(super) async fn unoffload(
         cluster: args.place.into(),
         namespaces: args.names,
         yes: args.yes,
+        now: args.now,
         timeout: args.timeout,
     };
     unoffload_namespaces(&options, say).await?;

@@ -17,10 +17,10 @@ pub(super) struct RevokeArgs {
     /// ID of the member.
     #[arg(long, value_name = "ID")]
     cluster_id: String,
-    /// Also if its daemon is running.
+    /// Revoke also if its daemon is running.
     #[arg(long)]
     yes: bool,
-    /// What it exports stays, until the leader evicts it.
+    /// Keep its exports until the leader evicts it.
     #[arg(long)]
     keep: bool,
     /// Kubeconfig [default: as kubectl].

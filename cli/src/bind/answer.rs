@@ -38,7 +38,7 @@ impl Answer {
     /// A sentence, without anything of the document, which has a credential in it.
     pub(super) fn read(text: &[u8]) -> Result<Self, String> {
         let document: Document =
-            serde_yaml::from_slice(text).map_err(|_| format!("it does not decode as a {KIND}"))?;
+            serde_yaml::from_slice(text).map_err(|_| format!("it cannot be read as a {KIND}"))?;
         if document.kind != KIND {
             return Err(format!("it is a {:?}, not a {KIND}", document.kind));
         }

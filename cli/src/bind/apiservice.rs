@@ -239,6 +239,7 @@ impl Consumer<'_> {
         if let Some(secret) = secret {
             here.install(Part::Member, &[bind::binding(self.name, &secret, uid.as_deref())]).await?;
         }
+        here.sum_up();
         if here.is_to_wait(Part::Member) {
             self.is_ready(&mut here).await?;
         }

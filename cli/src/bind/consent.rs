@@ -182,8 +182,8 @@ pub(super) fn is_within(
         return Ok(());
     }
     Err(cluster.refuse(format!(
-        "APIServiceExport {name} has APIs that nobody agreed to here: {}. freeport-member gets no rights on them; whoever wants them says so \
-         by --agree PLURAL.GROUP for each",
+        "APIServiceExport {name} has APIs that nobody agreed to in this cluster: {}. freeport-member gets no rights on them; to allow \
+         them, run this again with --agree PLURAL.GROUP for each",
         list(&more)
     )))
 }

@@ -84,7 +84,9 @@ pub async fn offer(options: &OfferOptions, say: Say<'_>) -> Result<(), Error> {
     }
     let isolation = options.isolation.map(Isolation::word);
     here.install(Part::Leader, &[bind::template(&options.template, scope, apis, isolation)]).await?;
-    here.install(Part::Leader, collection.as_slice()).await
+    here.install(Part::Leader, collection.as_slice()).await?;
+    here.sum_up();
+    Ok(())
 }
 
 /// Names that no object can have are refused before anything is asked.
@@ -134,7 +136,9 @@ fn names(
 pub(super) async fn is_provider(cluster: &Cluster) -> Result<(), Error> {
     for crd in bind::provider_crds() {
         if cluster.read(&crd).await?.is_none() {
-            return Err(cluster.refuse(format!("{crd} is not there: run `freeport bind provide` here first")));
+            return Err(
+                cluster.refuse(format!("{crd} does not exist: run `freeport bind provide` here first"))
+            );
         }
     }
     Ok(())

@@ -78,6 +78,7 @@ pub async fn provide(options: &ProvideOptions, say: Say<'_>) -> Result<Provided,
         here.run_daemon(Part::Leader, label::LEADER, &workload).await?;
     }
     let kubeconfig = here.kubeconfig(Part::Leader, label::LEADER).await?;
+    here.sum_up();
     if here.is_to_wait(Part::Leader) {
         here.provider_is_ready().await?;
     }

@@ -192,7 +192,7 @@ impl Ending<'_> {
         let held = going::told(&going::of_binding(self.cluster, there, crds, object).await?);
         Err(Error::Timeout {
             cluster: self.cluster.name.clone(),
-            missing: format!("{object} is not gone ({message}). {held}. {}", self.next()),
+            missing: format!("{object} still exists ({message}). {held}. {}", self.next()),
             limit,
         })
     }
@@ -219,7 +219,7 @@ impl Ending<'_> {
 
     /// What to do when it is known what holds it.
     fn next(&self) -> String {
-        let mut next = "See to that, and run it again".to_owned();
+        let mut next = "Resolve that, and run this again".to_owned();
         if self.contract.is_none() && !self.options.force {
             next.push_str("; --provider-context shows what holds copies at the provider");
         }

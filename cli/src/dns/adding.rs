@@ -26,7 +26,7 @@ pub(super) async fn add(cluster: &Cluster, options: &DnsOptions, say: Say<'_>) -
     if let Some(place) = server.claim(cluster).await? {
         if is_there {
             return Err(cluster.refuse(format!(
-                "{place} has {ZONE}, and so has what `freeport dns` wrote into ConfigMap {}: take one of them away \
+                "{place} has {ZONE}, and so has what `freeport dns` wrote into ConfigMap {}: remove one of them \
                  (`freeport dns --remove`)",
                 server.name
             )));
@@ -146,7 +146,7 @@ async fn change(
     }
     // Also after a run that changed all and did not see the end of it.
     if options.apply && server.deployment.is_some() {
-        change.rolled_out("To take it back").await?;
+        change.rolled_out("To undo it").await?;
         if !nothing {
             change.say(&format!("CoreDNS is rolled out: imports have names in {ZONE}"));
         }

@@ -24,7 +24,7 @@ pub(super) async fn remove(cluster: &Cluster, options: &DnsOptions, say: Say<'_>
     let [role, binding] = dns::objects(&account.namespace, &account.name);
     let granted = cluster.read(&role).await?.or(cluster.read(&binding).await?);
     if !is_there && !restart && granted.is_none() {
-        say(&format!("{}: there is nothing of `freeport dns` to take back", cluster.name));
+        say(&format!("{}: there is nothing of `freeport dns` to remove", cluster.name));
         return Ok(());
     }
     let mut change = Change { cluster, server: &server, options, say: &mut *say };

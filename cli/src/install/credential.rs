@@ -23,7 +23,7 @@ impl Installer<'_> {
         // A member may keep more there.
         let (has, mut wanted) = (json!(before.data), data.as_object().into_iter().flatten());
         if wanted.all(|(key, value)| has.get(key) == Some(value)) {
-            self.say(&format!("unchanged credential in Secret {namespace}/{name}"));
+            self.unchanged += 1;
             return Ok(());
         }
         let patch = json!({"apiVersion": "v1", "kind": "Secret", "data": data});

@@ -63,8 +63,9 @@ impl Installer<'_> {
         if !is_several || there.is_none_or(|there| is_of_replicas(&there)) {
             return Ok(());
         }
-        let outcome = self.apply(&anew(wanted)).await?;
-        self.say(&format!("{outcome} {wanted}: its old Pod ends before new ones start"));
+        if let Some(outcome) = self.apply(&anew(wanted)).await? {
+            self.say(&format!("{outcome} {wanted}: its old Pod ends before new ones start"));
+        }
         let missing = format!("the end of the old Pod of {wanted}");
         let probe = async |cluster: &Cluster| {
             let there = deployment(cluster, daemon).await?;

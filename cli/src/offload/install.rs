@@ -51,7 +51,7 @@ pub(crate) async fn leader_lacks_records(leader: &Cluster, run: &Run) {
     for crd in offload::leader_crds() {
         if matches!(leader.read(&crd).await, Ok(None)) {
             run.warn(&format!(
-                "{}: {crd} is not there, so nothing is offloaded over this leader: run `freeport init --offload` there",
+                "{}: {crd} does not exist, so nothing is offloaded over this leader: run `freeport init --offload` there",
                 leader.name
             ));
             return;

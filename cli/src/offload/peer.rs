@@ -118,7 +118,7 @@ fn stranger(set: &ClusterSetView, peer: &str) -> Option<String> {
             "whether a member has the ID {peer} is not known, since the ClusterSet is not Ready (freeport status): if none has"
         ),
     };
-    Some(format!("{what}, take this back with: freeport offload accept {peer} --remove"))
+    Some(format!("{what}, undo this with: freeport offload accept {peer} --remove"))
 }
 
 /// The flags by which this consent is given, as far as there are flags for it.

@@ -141,7 +141,7 @@ impl Vanished {
             ),
             (false, twins) => {
                 let twins = twins.as_deref().unwrap_or("twins that it had");
-                let lacks = if is_missing { "is not there any more, and has no" } else { "has no" };
+                let lacks = if is_missing { "does not exist any more, and has no" } else { "has no" };
                 format!("{lacks} NamespaceOffloading any more, which vanished; {twins} may run on")
             }
         };
@@ -222,7 +222,7 @@ pub(super) mod tests {
         vanished.find_missing(["shop".to_owned()]);
         let (what, next) = vanished.trouble("web", false);
         assert!(
-            what.starts_with("is not there any more") && what.contains("twin web in east, north"),
+            what.starts_with("does not exist any more") && what.contains("twin web in east, north"),
             "{what}"
         );
         assert!(

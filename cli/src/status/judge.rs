@@ -108,9 +108,10 @@ impl Verdict<'_> {
                         "the API server does not know this kind".to_owned(),
                         format!("run `freeport {command}` again, which installs its CRD"),
                     ),
-                    Why::Forbidden(message) => {
-                        (format!("may not be listed: {message}"), "ask for the right to list them".to_owned())
-                    }
+                    Why::Forbidden(message) => (
+                        format!("cannot be listed, since a right is missing: {message}"),
+                        "ask for the right to list them".to_owned(),
+                    ),
                     Why::Failed(message) => (format!("cannot be listed: {message}"), "try again".to_owned()),
                 };
                 self.problem(part.clone(), what, next);

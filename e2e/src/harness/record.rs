@@ -15,6 +15,8 @@ use std::{
 
 /// So much is kept of each log, from its end.
 const OF_A_LOG: u64 = 512 * 1024;
+/// How folders begin in which kubelet keeps the logs of our daemons: with their Namespace.
+const OF_OUR_PODS: &str = "freeport-system_";
 /// So many lines of a test's output are repeated where the test is said to have failed.
 const LAST_LINES: usize = 12;
 /// So many characters of its failure are.
@@ -208,23 +210,25 @@ fn folder(path: &str) -> PathBuf {
 }
 
 /// `without_nodes` of `without_nodes-0123456789abcdef`.
-fn program() -> String {
+pub(super) fn program() -> String {
     let program = env::current_exe().unwrap_or_default();
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     name.rsplit_once('-').map_or(&*name, |(name, _)| name).to_owned()
 }
 
-/// The logs of a fleet: `*.log` in its directory, and two folders below.
+/// The logs of a fleet: `*.log` in its directory and two folders below, and those of our Pods, as long as the Pods are there:
+/// `<cluster>/pods/freeport-system_<pod>_<uid>/<container>/0.log`.
 fn logs(fleet: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![(fleet.to_owned(), 0)];
-    while let Some((folder, depth)) = folders.pop() {
+    let mut folders = vec![(fleet.to_owned(), 2)];
+    while let Some((folder, below)) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
+            let is_of_our_pod = entry.file_name().to_string_lossy().starts_with(OF_OUR_PODS);
             if path.extension().is_some_and(|extension| extension == "log") {
                 found.push(path);
-            } else if depth < 2 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                folders.push((path, depth + 1));
+            } else if (below > 0 || is_of_our_pod) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push((path, if is_of_our_pod { 1 } else { below - 1 }));
             }
         }
     }
@@ -237,4 +241,19 @@ fn keep_end(log: &Path, copy: &Path) -> io::Result<()> {
     log.seek(SeekFrom::Start(begin))?;
     io::copy(&mut log.take(OF_A_LOG), &mut File::create(copy)?)?;
     Ok(())
+}
+
+#[test]
+fn logs_of_daemons_in_pods_are_found() {
+    let fleet = tempfile::tempdir().unwrap();
+    let kept =
+        ["keeper.log", "east/logs/etcd.log", "east/pods/freeport-system_freeport-member-1_uid/member/0.log"];
+    let others = ["east/pods/shop_web-1_uid/web/0.log", "east/pki/ca.crt"];
+    for file in kept.iter().chain(&others) {
+        let file = fleet.path().join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "").unwrap();
+    }
+    let found: BTreeSet<_> = logs(fleet.path()).into_iter().collect();
+    assert_eq!(found, kept.iter().map(|file| fleet.path().join(file)).collect());
 }

@@ -209,7 +209,7 @@ impl Server {
                 .contains_key("multicluster.freeport.dev/dns")
         );
         let said = self.freeport("--remove --apply").await.succeeded();
-        assert_eq!(said, "west: there is nothing of `freeport dns` to take back\n");
+        assert_eq!(said, "west: there is nothing of `freeport dns` to remove\n");
     }
 
     /// Pods that nobody runs.
@@ -246,7 +246,7 @@ impl Server {
             }
         }
         let said = self.freeport("--remove --apply").await.succeeded();
-        assert_eq!(said, "west: there is nothing of `freeport dns` to take back\n");
+        assert_eq!(said, "west: there is nothing of `freeport dns` to remove\n");
         assert_eq!(self.versions().await, before);
     }
 

@@ -36,6 +36,18 @@ pub(crate) async fn run(program: &Path, line: &str, env: &[(&str, &Path)], stdin
     Ran { line, code: ended.status.code(), stdout: text(ended.stdout), stderr: text(ended.stderr) }
 }
 
+/// What a command that installs says it changed.
+pub(crate) fn touched(said: &str) -> Vec<&str> {
+    said.lines().filter(|line| !line.starts_with("next: ") && !is_unchanged(line)).collect()
+}
+
+/// Whether the line is of objects or a file that the command left as they were.
+pub(crate) fn is_unchanged(line: &str) -> bool {
+    line.ends_with("already as it should be")
+        || line.ends_with("already as they should be")
+        || line.contains(": unchanged ")
+}
+
 impl Ran {
     /// It ended with 0. What it printed.
     pub(crate) fn succeeded(self) -> String {

@@ -41,8 +41,7 @@ fn a_policy_that_is_off_is_said() {
         let clusters = set.clusters;
         let off = "--context leader delete validatingadmissionpolicybinding freeport-records";
         clusters.kubectl(off).await.succeeded();
-        let gone =
-            "problem: ValidatingAdmissionPolicyBinding freeport-records: is not there: any member can write";
+        let gone = "problem: ValidatingAdmissionPolicyBinding freeport-records: does not exist: any member can write";
         clusters
             .freeport("status --context leader")
             .await
@@ -50,7 +49,7 @@ fn a_policy_that_is_off_is_said() {
         let join =
             "join --clusterset demo --cluster-id west --context west --leader-context leader --external";
         let joined = clusters.freeport(&format!("{join} {}", clusters.folder("west"))).await;
-        joined.warned(&["leader: ", "freeport-records is not there", "freeport init"]);
+        joined.warned(&["leader: ", "freeport-records does not exist", "freeport init"]);
         joined.warned(&["leader: ", "https://127.0.0.1:", "loopback", "--leader-server"]);
         set.join("leader").await;
 

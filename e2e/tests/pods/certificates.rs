@@ -9,7 +9,13 @@ use api::offload::{
     label::NOT_ALLOWED,
     namespace::{NAME, NamespaceOffloading},
 };
-use e2e::{cluster::Cluster, fixture::SYSTEM, say::say, waiting::eventually, webhook::SECRET};
+use e2e::{
+    cluster::Cluster,
+    fixture::SYSTEM,
+    say::say,
+    waiting::{ROTATED, eventually},
+    webhook::SECRET,
+};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Pod, Secret},
@@ -29,8 +35,6 @@ const LIFETIMES: [(&str, &str); 2] =
 const ROTATIONS: usize = 3;
 /// Between two Pods.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Several times as long as the rotations take.
-const LIMIT: Duration = Duration::from_secs(900);
 
 /// Creates Pods of an offloaded Namespace of [`SIX`] all the time, without a kubelet's work, while its member replaces certificates.
 pub(super) async fn no_pod_is_refused_while_they_change(world: &Pods) {
@@ -55,7 +59,7 @@ pub(super) async fn no_pod_is_refused_while_they_change(world: &Pods) {
             format!("after {pods} Pods, {} authorities and {} leaves", authorities.len(), leaves.len());
         let pod = pod.unwrap_or_else(|why| panic!("{seen}: {why}"));
         assert!(is_placed(&pod), "{seen}: {:?}", pod.spec);
-        assert!(begun.elapsed() < LIMIT, "{seen}");
+        assert!(begun.elapsed() < ROTATED.time, "{seen}");
         pods += 1;
         tokio::time::sleep(PAUSE).await;
     }

@@ -199,6 +199,13 @@ impl Tally {
         let Some((cluster, outcome)) = line.split_once(": ") else { return };
         let counted = match outcome.split_once(' ') {
             Some(("created" | "changed", _)) => &mut self.made,
+            Some((
+                number,
+                "objects were already as they should be" | "object was already as it should be",
+            )) => {
+                *self.there.entry(cluster.to_owned()).or_default() += number.parse().unwrap_or(1);
+                return;
+            }
             Some(("unchanged", _)) => &mut self.there,
             _ => return println!("   {line}"),
         };

@@ -15,7 +15,7 @@ use super::tuned;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// It is no kubeconfig.
-    #[error("it does not decode as a kubeconfig")]
+    #[error("it cannot be read as a kubeconfig")]
     Undecodable,
     /// Something has to be there that is not.
     #[error("it has no {0}")]

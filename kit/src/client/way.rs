@@ -49,7 +49,7 @@ fn no_tunnel(error: &impl Error) -> NoTunnel {
     let said = error.to_string();
     NoTunnel(match () {
         () if said.contains("authorization") => "its proxy wants a user and a password, or other ones (407)",
-        () if said.contains("unsuccessful") => "its proxy makes no connection to it",
+        () if said.contains("unsuccessful") => "its proxy does not connect to it",
         () => "its proxy cannot be reached",
     })
 }
@@ -115,7 +115,7 @@ mod tests {
         let password = answered(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n").await;
         assert!(password.contains("user and a password"), "{password}");
         let refused = answered(b"HTTP/1.1 502 Bad Gateway\r\n\r\n").await;
-        assert_eq!(refused, "its proxy makes no connection to it");
+        assert_eq!(refused, "its proxy does not connect to it");
         assert_eq!(answered(b"").await, "its proxy cannot be reached");
         let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let url: Uri = format!("http://{closed}").parse().unwrap();

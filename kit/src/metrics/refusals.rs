@@ -15,6 +15,7 @@ use api::{
     cluster_set::WRITES_ACCEPTED,
     condition::{Status, Verdict},
     view::shortened,
+    words::first_names,
 };
 use tokio::{
     sync::watch,
@@ -35,8 +36,6 @@ const COLLECTED: Duration = Duration::from_secs(5);
 const WORDS: usize = 500;
 /// Number of refusals that are kept. More are only counted by `freeport_writes_total`.
 const KEPT: usize = 10_000;
-/// Number of refusals that a message names.
-const NAMED: usize = 3;
 
 /// A write request, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,7 +126,7 @@ impl Refusals {
     }
 
     /// Reports whether nothing is refused.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.known.with(|known| known.is_empty())
     }
 
@@ -141,7 +140,7 @@ impl Refusals {
     }
 
     /// Removes refusals that were not repeated in time.
-    pub(crate) fn prune(&self, now: Instant) {
+    pub fn prune(&self, now: Instant) {
         let stale: Vec<_> = self.known.with(|known| {
             let stale = known.iter().filter(|(_, refusal)| refusal.is_stale(now));
             stale.map(|(request, _)| request.clone()).collect()
@@ -149,8 +148,8 @@ impl Refusals {
         stale.iter().for_each(|request| self.remove(request));
     }
 
-    /// Removes what belongs to a Common Area that is not served any more.
-    pub(crate) fn forget(&self, area: &str) {
+    /// Removes what belongs to a Common Area that is not served any more, or to work that has ended.
+    pub fn forget(&self, area: &str) {
         let is_of = |request: &&Request| *request.area == *area;
         let these: Vec<_> = self.known.with(|known| known.keys().filter(is_of).cloned().collect());
         these.iter().for_each(|request| self.remove(request));
@@ -184,7 +183,7 @@ impl Refusals {
         let message = self.message(area);
         self.reported.with(|reported| reported.insert(area.to_owned(), message.clone()));
         match message {
-            Some(message) => Verdict::new(WRITES_ACCEPTED, Status::False, "Refused", message),
+            Some(message) => refused(message),
             None => {
                 let message = "API servers accept what this daemon writes";
                 Verdict::new(WRITES_ACCEPTED, Status::True, "Accepted", message)
@@ -192,11 +191,21 @@ impl Refusals {
         }
     }
 
+    /// Returns the verdict on those requests for which `is_meant` holds; `None` if none of them is refused.
+    pub fn verdict_of(&self, is_meant: impl Fn(&Request) -> bool) -> Option<Verdict> {
+        self.message_of(is_meant).map(refused)
+    }
+
     /// Returns what API servers refuse in this Common Area, with the first names and the message of the first refusal; `None` if there is
     /// nothing.
     pub fn message(&self, area: &str) -> Option<String> {
+        self.message_of(|request| *request.area == *area)
+    }
+
+    /// Returns the [`message`](Self::message) of those requests alone for which `is_meant` holds.
+    pub fn message_of(&self, is_meant: impl Fn(&Request) -> bool) -> Option<String> {
         self.known.with(|known| {
-            let lasting = known.iter().filter(|(request, refusal)| *request.area == *area && refusal.lasts());
+            let lasting = known.iter().filter(|(request, refusal)| refusal.lasts() && is_meant(request));
             message(lasting.map(|(request, refusal)| (request, refusal.words.as_str())))
         })
     }
@@ -210,6 +219,10 @@ impl Refusals {
     }
 }
 
+fn refused(message: String) -> Verdict {
+    Verdict::new(WRITES_ACCEPTED, Status::False, "Refused", message)
+}
+
 /// One sentence for each API server.
 fn message<'a>(refused: impl Iterator<Item = (&'a Request, &'a str)>) -> Option<String> {
     let mut by_cluster = BTreeMap::<&str, Vec<_>>::new();
@@ -218,16 +231,12 @@ fn message<'a>(refused: impl Iterator<Item = (&'a Request, &'a str)>) -> Option<
     }
     let sentences = by_cluster.into_iter().filter_map(|(cluster, these)| {
         let (_, words) = these.first()?;
-        let names: Vec<_> = these.iter().take(NAMED).map(|(request, _)| request.to_string()).collect();
-        let more = match these.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let names = first_names(these.iter().map(|(request, _)| request));
         let server = match cluster {
             "local" => "the API server of this cluster".to_owned(),
             other => format!("the {other}'s API server"),
         };
-        Some(format!("{server} refuses to {}{more}: {words:?}", names.join(", ")))
+        Some(format!("{server} refuses to {names}: {words:?}"))
     });
     let sentences: Vec<_> = sentences.collect();
     (!sentences.is_empty()).then(|| sentences.join(". "))
@@ -269,6 +278,8 @@ mod tests {
             "the API server of this cluster refuses to delete Service shop/web: \"no\""
         );
         assert_eq!(refusals.message("clusterset-other"), None);
+        assert_eq!(refusals.message_of(|request| request.name == "web"), refusals.message(""));
+        assert_eq!(refusals.verdict_of(|request| request.name == "api"), None);
         counted(1);
         refuse(refusals, &api, "quota", now);
         let both = refusals.message("").unwrap();

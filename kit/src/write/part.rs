@@ -39,7 +39,7 @@ impl<D: Send + Sync + 'static> Writer<D> {
         let stays = |answer: P| match answer.finalizers().iter().any(|held| held == finalizer) {
             true => Ok(answer),
             false => Err(Error::Refused(format!(
-                "finalizer {finalizer} does not stay: a webhook or policy of admission takes it off"
+                "finalizer {finalizer} does not stay: an admission webhook or policy removes it"
             ))),
         };
         self.noted(object, FINALIZERS, answer.and_then(stays))

@@ -26,11 +26,11 @@ pub(super) fn objection(
     let spec = match spec {
         Ok(Some(spec)) => spec,
         Ok(None) => return Some("spec is missing".into()),
-        Err(error) => return Some(format!("spec does not decode: {error}")),
+        Err(error) => return Some(format!("spec cannot be read: {error}")),
     };
     let filled = |id: &String| Some(id.clone()).filter(|id| !id.is_empty());
     let Some(own) = filled(&spec.cluster_id).or_else(|| claims.id.clone()) else {
-        return Some("neither spec.clusterID nor ClusterClaim id.k8s.io says the ID of this cluster".into());
+        return Some("this cluster has no ID: set spec.clusterID, or create ClusterClaim id.k8s.io".into());
     };
     let leaders: Vec<_> =
         spec.leaders.iter().map(|leader| leader.cluster_id.clone().unwrap_or_default()).collect();
@@ -84,8 +84,8 @@ mod tests {
         assert_eq!(says(led_by("", &["hub"]), &claims(Some("hub"), Some("demo"))), None);
         for (spec, claims, why) in [
             (json!(null), none.clone(), "missing"),
-            (json!("?"), none.clone(), "decode"),
-            (json!({"leaders": [{}]}), none.clone(), "neither spec.clusterID"),
+            (json!("?"), none.clone(), "cannot be read"),
+            (json!({"leaders": [{}]}), none.clone(), "this cluster has no ID"),
             (led_by("hub", &[]), none.clone(), "names no cluster"),
             (json!({"clusterID": "hub", "leaders": [{}]}), none.clone(), "names no cluster"),
             (led_by("hub", &["other"]), none.clone(), "names other"),

@@ -10,6 +10,8 @@ use api::{
     ranges::Bounds,
     resource_export::{ENDPOINT_SLICE, ENDPOINTS, EndpointsPayload, OUT_OF_RANGE, SERVICE, ServicePayload},
     resource_import::Objection,
+    view::Unread,
+    words::first_names,
 };
 use kube::api::ObjectMeta;
 
@@ -19,9 +21,6 @@ use super::index::{
     record::{Payload, Record, RecordSpec, bytes, is_withdrawn},
 };
 
-/// How many addresses are named.
-const NAMED: usize = 3;
-
 /// The record and what it is worth; `antrea` are the members that write theirs as Antrea does, and `bounds` says which addresses
 /// members may export.
 pub(super) fn judged(record: Record, antrea: &Members, bounds: &Bounds) -> Judged {
@@ -30,7 +29,7 @@ pub(super) fn judged(record: Record, antrea: &Members, bounds: &Bounds) -> Judge
     let bytes = spec.bytes + bytes(&metadata);
     let (said, outside, mut judgement) = match spec.content {
         Ok(spec) => (spec.cluster_id.clone(), outside(&spec), judge(&metadata, spec, antrea)),
-        Err(error) => (None, vec![], undecodable(&metadata, &error, spec.withdrawn, antrea)),
+        Err(why) => (None, vec![], unread(&metadata, &why, spec.withdrawn, antrea)),
     };
     let labelled = || metadata.labels.as_ref()?.get(label::SOURCE_CLUSTER_ID).cloned();
     let cluster = said.or_else(labelled).or_else(|| owner(&metadata, antrea).map(|(cluster, _)| cluster));
@@ -63,14 +62,10 @@ fn taken_out(payload: &mut EndpointsPayload, cluster: &str, bounds: &Bounds) -> 
 /// What is to be said of these addresses.
 fn out_of_range(cluster: &str, addresses: &[String], bounds: &Bounds) -> Option<Objection> {
     let ranges = bounds.of(cluster).filter(|_| !addresses.is_empty())?;
-    let named = addresses.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let more = match addresses.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     let message = format!(
-        "{named}{more}: in none of the ranges of cluster {cluster} ({ranges}), so other clusters do not send there; the other addresses \
-         count. Ranges are noted on its ServiceAccount at the leader (annotation {})",
+        "{}: in none of the ranges of cluster {cluster} ({ranges}), so other clusters do not send there; the other addresses \
+         are used. Ranges are noted on its ServiceAccount at the leader (annotation {})",
+        first_names(addresses),
         label::ADDRESS_RANGES
     );
     Some(Objection::new(OUT_OF_RANGE, message))
@@ -131,15 +126,19 @@ fn foreign(metadata: &ObjectMeta, kind: &str, antrea: &Members) -> Judgement {
     }
 }
 
-/// A record that does not decode; it may still say that it is taken back.
-fn undecodable(metadata: &ObjectMeta, error: &str, says_withdrawn: bool, antrea: &Members) -> Judgement {
+/// A record that is not read; it may still say that it is taken back.
+fn unread(metadata: &ObjectMeta, why: &Unread, says_withdrawn: bool, antrea: &Members) -> Judgement {
     let of = owner(metadata, antrea);
     if let Some((cluster, service)) =
         of.clone().filter(|(cluster, _)| says_withdrawn || is_withdrawn(metadata, cluster, antrea))
     {
         return withdrawal(cluster, service);
     }
-    Judgement::refused(Objection::new("NotDecodable", format!("spec does not decode: {error}")), of)
+    let objection = match why {
+        Unread::TooLarge(_) => Objection::new("TooLarge", format!("spec is too large: {why}")),
+        Unread::Undecodable(_) => Objection::new("NotDecodable", format!("spec cannot be read: {why}")),
+    };
+    Judgement::refused(objection, of)
 }
 
 fn withdrawal(cluster: String, service: ServiceName) -> Judgement {

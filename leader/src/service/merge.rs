@@ -17,6 +17,7 @@ use api::{
     resource_export::{ResourceExport, can_be_written},
     resource_import::{Exporter, MergedService, ResourceImportSpec, SERVICE_IMPORT},
     view::{Lenient, Meta},
+    words::first_names,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
@@ -42,8 +43,6 @@ use super::{
 };
 use crate::feature::Access;
 
-/// Number of exporters that `exportedBy` names.
-const NAMED: usize = 3;
 /// After this time an export is tried again because of which an API server refused the import.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
 
@@ -89,12 +88,8 @@ fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
 
 /// Names the exporters for people, as in `north, west, east and 2 more`.
 fn exported_by(exporters: &[Exporter]) -> Option<String> {
-    let names: Vec<_> = exporters.iter().take(NAMED).map(|exporter| exporter.cluster_id.as_str()).collect();
-    let more = match exporters.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    (!names.is_empty()).then(|| names.join(", ") + &more)
+    let names = exporters.iter().map(|exporter| &exporter.cluster_id);
+    (!exporters.is_empty()).then(|| first_names(names))
 }
 
 /// What is merged, by whom, with the parts of those whose records are refused or vanished: they keep what they had until they write

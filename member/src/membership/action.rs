@@ -66,7 +66,7 @@ fn joining(
     set: &Set,
     noted: Option<&Membership>,
 ) -> Result<(Target, Membership), Verdict> {
-    let spec = set.spec.0.as_ref().map_err(|error| invalid(format!("spec does not decode: {error}")))?;
+    let spec = set.spec.0.as_ref().map_err(|error| invalid(format!("spec cannot be read: {error}")))?;
     let leader = spec.leaders.first().ok_or_else(|| invalid("spec.leaders is empty".into()))?;
     let missing = |field: &str| invalid(format!("spec.{field} is missing"));
     let note = Membership {

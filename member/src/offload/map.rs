@@ -33,7 +33,7 @@ use presence::vouch::Vouching;
 use serde_json::{Value, json};
 
 use self::{
-    entries::{Said, accepted, current, refused, status, terminating},
+    entries::{Said, accepted, current, refused, status, terminating, undeleted},
     plan::{Around, Refused, Step, plan},
 };
 use super::{
@@ -166,11 +166,15 @@ impl Maps {
             Step::Wait { twin } => Ok(Done::Says(terminating(twin))),
             Step::Keep { twin } => Ok(Done::Says(accepted(twin))),
             Step::Delete(twin) => {
-                if !twin.is_going() {
-                    // The watch tells when it is going, and when it is gone.
-                    self.local_writer.delete(&twin, false).await?;
+                // The watch tells when it is going, and when it is gone.
+                let deleted = match twin.is_going() {
+                    true => Ok(()),
+                    false => self.local_writer.delete(&twin, false).await,
+                };
+                match deleted.as_ref().err().and_then(Error::refusal) {
+                    Some(words) => Ok(Done::Says(undeleted(twin.name_any(), words))),
+                    None => deleted.map(|()| Done::Says(terminating(twin.name_any()))),
                 }
-                Ok(Done::Says(terminating(twin.name_any())))
             }
         }
     }

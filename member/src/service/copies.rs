@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::{ServiceName, label, name};
+use api::{ServiceName, label, name, words::first_names};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kit::objects::{Change, ObjectName, Streamed};
 use kube::{Resource, ResourceExt, core::ObjectMeta};
@@ -18,13 +18,11 @@ use super::index::{
 
 /// Number of copies of one kind that are kept.
 const MOST: usize = 100;
-/// Number of copies that a message names.
-const NAMED: usize = 3;
 
 /// Reason of what is said of copies.
 pub(crate) const COPY: &str = "CopyOfImport";
 /// What an Event on a copy says.
-pub(crate) const SAID: &str = "this object has the labels of an imported Service, but Freeport did not make it: Freeport neither changes nor \
+pub(crate) const SAID: &str = "this object has the labels of an imported Service, but Freeport did not create it: Freeport neither changes nor \
                                deletes it. If you need it, remove its labels app.kubernetes.io/managed-by and \
                                endpointslice.kubernetes.io/managed-by; otherwise delete it";
 
@@ -98,13 +96,8 @@ impl Copies {
         let unmade = self.unmade.iter().flat_map(|(service, these)| {
             these.iter().map(|(kind, name)| format!("{kind} {}/{name}", service.namespace))
         });
-        let all: Vec<_> = renamed.chain(unmade).collect();
-        let more = match all.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let first: Vec<_> = all.iter().take(NAMED).map(String::as_str).collect();
-        (!first.is_empty()).then(|| first.join(", ") + &more)
+        let mut all = renamed.chain(unmade).peekable();
+        all.peek().is_some().then(|| first_names(all))
     }
 }
 

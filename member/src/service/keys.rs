@@ -3,10 +3,7 @@
 //! The ServiceImport gets all of them (R-30). On the Service some would do harm: a GitOps tool takes an object with its marks for its
 //! own and prunes it, and kube-proxy ignores a Service with `service.kubernetes.io/service-proxy-name`.
 
-use api::{label, mcs::ServiceExportSpec};
-
-/// Number of keys that a message names.
-const NAMED: usize = 3;
+use api::{label, mcs::ServiceExportSpec, words::first_names};
 
 /// Beginnings of keys by which tools find what they own: Argo CD, Flux, Helm, kubectl, cli-utils, kapp and Fleet.
 const OWNERS: [&str; 8] = [
@@ -42,14 +39,11 @@ pub(crate) fn said(spec: &ServiceExportSpec) -> Option<String> {
     let mut keys: Vec<_> = keys.filter(|key| !is_for_services(key)).map(String::as_str).collect();
     keys.sort_unstable();
     keys.dedup();
-    let more = keys.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    keys.truncate(NAMED);
     let said = || {
         format!(
-            "ServiceImports get all exported labels and annotations; the Services of these ServiceImports do not get {}{more}, because \
+            "ServiceImports get all exported labels and annotations; the Services of these ServiceImports do not get {}, because \
              GitOps tools or proxies would act on them",
-            keys.join(", ")
+            first_names(&keys)
         )
     };
     (!keys.is_empty()).then(said)

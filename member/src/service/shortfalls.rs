@@ -1,11 +1,8 @@
 //! What is not as it should be though nothing failed, in words: pure.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Display,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use api::{ServiceName, label};
+use api::{ServiceName, label, words::first_names};
 use jiff::Timestamp;
 
 use super::{
@@ -14,9 +11,6 @@ use super::{
     irregular::Irregular,
 };
 use crate::feature::{About, Shortfall};
-
-/// How many are named.
-const NAMED: usize = 3;
 
 /// What waits, stays as it is, is `withheld`, `left_out` or `unreached`, and why.
 pub(super) fn of(
@@ -30,8 +24,8 @@ pub(super) fn of(
         |reason, message, is_problem| Shortfall { about: About::Imports, reason, message, is_problem };
     let mass = some(withheld).map(|these| {
         let message = format!(
-            "the leader says that nobody exports many Services any more, and the clusters that export them did not say so: \
-             {these}. These imports stay. If they are to go, annotate this ClusterSet with {}=DATE",
+            "the leader reports that many Services are not exported any more, but the clusters that export them did not withdraw \
+             them: {these}. These imports stay. To remove them, annotate this ClusterSet with {}=DATE",
             label::LET_GO
         );
         imports("MassWithdrawal", message, true)
@@ -42,13 +36,13 @@ pub(super) fn of(
              imports stay and are updated",
             room.taken(),
             room.max(),
-            named(room.waiting()),
+            first_names(room.waiting()),
         );
         imports(TOO_MANY, message, true)
     });
     let not_ours = some(&irregular.not_ours).map(|these| {
         let message = format!(
-            "ServiceImports exist that were not created by Freeport, so what they are named after is not imported: {these}. Delete them \
+            "ServiceImports exist that were not created by Freeport, so the Services of these names are not imported: {these}. Delete them \
              if nobody needs them"
         );
         imports("NotOurs", message, true)
@@ -67,7 +61,7 @@ pub(super) fn of(
             "endpoints of other clusters have addresses that they must not have here, and get no traffic from here: {}. Either the leader \
              notes other ranges for that cluster, or the address is that of a Service, a Node or an API server of this one \
              (freeport_endpoints_left_out counts them)",
-            named(irregular.left_out.iter().map(of)),
+            first_names(irregular.left_out.iter().map(of)),
         );
         imports("AddressesLeftOut", message, true)
     });
@@ -75,7 +69,7 @@ pub(super) fn of(
         let message = format!(
             "imports wait for their Namespaces, which this cluster does not have: {}. Create the Namespaces if you want to use these \
              Services here",
-            named(room.nowhere()),
+            first_names(room.nowhere()),
         );
         imports(NO_NAMESPACE, message, false)
     });
@@ -86,7 +80,7 @@ pub(super) fn of(
         let message = format!(
             "no endpoint of these clusters answers from here any more: {}. They get no traffic from here where other clusters serve the \
              same; condition ClustersReachable of the ServiceImports has it for each",
-            unreached.iter().map(since).collect::<Vec<_>>().join(", ")
+            first_names(unreached.iter().map(since))
         );
         imports("ClustersUnreached", message, true)
     });
@@ -103,7 +97,7 @@ pub(super) fn of(
         about: About::Note,
         reason: COPY,
         message: format!(
-            "these objects have Freeport's labels, but Freeport did not make them, and neither changes nor deletes them: {these}. Remove the              labels app.kubernetes.io/managed-by and endpointslice.kubernetes.io/managed-by of those that you need, and delete the others"
+            "these objects have Freeport's labels, but Freeport did not create them, and neither changes nor deletes them: {these}. Remove the              labels app.kubernetes.io/managed-by and endpointslice.kubernetes.io/managed-by of those that you need, and delete the others"
         ),
         is_problem: false,
     });
@@ -114,15 +108,7 @@ pub(super) fn of(
 }
 
 fn some(these: &BTreeSet<ServiceName>) -> Option<String> {
-    (!these.is_empty()).then(|| named(these.iter()))
-}
-
-/// As in `shop/db, shop/web and 3 more`.
-fn named(services: impl ExactSizeIterator<Item = impl Display>) -> String {
-    let more = services.len().saturating_sub(NAMED);
-    let first: Vec<_> = services.take(NAMED).map(|service| service.to_string()).collect();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    first.join(", ") + &more
+    (!these.is_empty()).then(|| first_names(these.iter()))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use api::{
     ServiceName,
     condition::{AntreaCondition, Condition, Status, Verdict, already_said, conditions},
     mcs::{CONFLICT, NO_READY_ENDPOINTS, READY, ServiceExportStatus, VALID},
+    name,
     resource_import::{Exporter, Objection},
 };
 use jiff::Timestamp;
@@ -119,9 +120,15 @@ fn ready(known: &Known, what: &str) -> Verdict {
         }
         Some(_) => {
             match known.entry.own_slices.iter().find_map(|(name, slice)| Some((name, slice.failure()?))) {
-                Some((name, failure)) => failed(format!(
-                    "the leader has merged {what}, but does not take in some of its endpoints (ResourceExport {name}): {}",
-                    said(failure)
+                Some((record, failure)) => failed(format!(
+                    "the leader has merged {what}, but does not take in all endpoints of {}: {}{}",
+                    sliced(known, record),
+                    said(failure),
+                    if failure.reason.as_deref() == Some("TooLarge") {
+                        ". Split that EndpointSlice"
+                    } else {
+                        ""
+                    }
                 )),
                 None => {
                     let lack = lack(known).unwrap_or_default();
@@ -148,6 +155,15 @@ fn keep_lack(want: &mut [Condition], have: &[Condition]) {
     if let (Some(want), Some(have)) = (want.iter_mut().find(|c| exported(&&**c)), have.iter().find(exported))
     {
         want.message.clone_from(&have.message);
+    }
+}
+
+/// The EndpointSlice that a record of ours is made of; the record itself where that is gone.
+fn sliced(known: &Known, record: &str) -> String {
+    let is_its = |slice: &&String| name::slice_export(known.us(), &known.service, slice) == record;
+    match known.entry.slices.keys().find(is_its) {
+        Some(slice) => format!("EndpointSlice {slice}"),
+        None => format!("an EndpointSlice (ResourceExport {record})"),
     }
 }
 

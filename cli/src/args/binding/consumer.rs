@@ -13,7 +13,7 @@ use crate::{
 pub(super) struct ApiServiceArgs {
     /// Name of the APIServiceBinding.
     name: String,
-    /// What is wanted of the provider.
+    /// The provider's template with the APIs.
     #[arg(short, long, value_name = "NAME")]
     template: Option<String>,
     /// Kubeconfig of the provider [default: as --kubeconfig].
@@ -31,10 +31,10 @@ pub(super) struct ApiServiceArgs {
     /// With --only provider: the uid of the consumer's Namespace kube-system.
     #[arg(long, value_name = "UID", value_parser = NonEmptyStringValueParser::new())]
     identity: Option<String>,
-    /// An API that is bound beside those that are asked for, as PLURAL.GROUP; for each one --agree.
+    /// Allow an API that is exported besides those asked for, as PLURAL.GROUP; repeat for several.
     #[arg(long, value_name = "PLURAL.GROUP")]
     agree: Vec<String>,
-    /// With -f: use the contract although another cluster does, which is gone.
+    /// With -f: take over the contract of another cluster, which is gone.
     #[arg(long)]
     take_over: bool,
     #[command(flatten)]
@@ -61,10 +61,10 @@ pub(super) struct RemoveArgs {
     /// Context of the provider, to end the contract there as well.
     #[arg(long, value_name = "NAME")]
     provider_context: Option<String>,
-    /// What the provider was told of this cluster by --only provider --identity [default: its uid].
+    /// Identity that --only provider --identity gave this cluster [default: its uid].
     #[arg(long, value_name = "UID", value_parser = NonEmptyStringValueParser::new())]
     identity: Option<String>,
-    /// The copies at the provider stay.
+    /// Keep the copies at the provider.
     #[arg(long)]
     orphan: bool,
     /// Do not wait for the provider, which is gone for good: copies that it has stay.
@@ -86,12 +86,10 @@ impl ApiServiceArgs {
         let is_provider = self.only == Some(Half::Provider);
         let wrong = |line: &str| Err(Error::Argument(line.to_owned()));
         match is_provider {
-            false if self.identity.is_some() => wrong("--identity goes with --only provider"),
-            _ if self.take_over && self.file.is_none() => wrong("--take-over goes with -f"),
-            true if self.file.is_some() => wrong("-f goes with --only consumer"),
-            true if !self.agree.is_empty() => {
-                wrong("--agree is for the consumer to say: it goes without --only provider")
-            }
+            false if self.identity.is_some() => wrong("--identity needs --only provider"),
+            _ if self.take_over && self.file.is_none() => wrong("--take-over needs -f"),
+            true if self.file.is_some() => wrong("-f needs --only consumer"),
+            true if !self.agree.is_empty() => wrong("--agree cannot be combined with --only provider"),
             _ => Ok(()),
         }
     }

@@ -18,7 +18,7 @@ pub(super) struct ProvideArgs {
     /// How objects of consumers are kept apart [default: as before, else prefixed].
     #[arg(long, value_enum)]
     isolation: Option<Apart>,
-    /// How much consumers watch [default: as before, else namespaced].
+    /// What consumers may watch [default: as before, else namespaced].
     #[arg(long, value_enum)]
     scope: Option<Watched>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ enum Apart {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Watched {
-    /// The Namespaces that are theirs.
+    /// Their own Namespaces.
     Namespaced,
     /// The whole cluster, where they see the objects of others.
     Cluster,
@@ -49,7 +49,7 @@ enum Watched {
 pub(super) struct OfferArgs {
     /// Name of the template.
     template: String,
-    /// An API, as PLURAL.GROUP; for each one --resource.
+    /// An API, as PLURAL.GROUP; repeat for several.
     #[arg(long, value_name = "PLURAL.GROUP", required = true)]
     resource: Vec<String>,
     /// Collection that the template is to be in.

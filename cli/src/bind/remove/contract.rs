@@ -141,7 +141,7 @@ impl Contract {
         let held = going::told(&going::of_contract(&self.provider, &self.namespace).await?);
         Err(Error::Timeout {
             cluster: self.provider.name.clone(),
-            missing: format!("{} is not gone. {held}. See to that, and run it again", self.namespace),
+            missing: format!("{} still exists. {held}. Resolve that, and run this again", self.namespace),
             limit,
         })
     }

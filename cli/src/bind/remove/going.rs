@@ -9,6 +9,7 @@ use api::{
         label,
     },
     view::Meta,
+    words::first_of,
 };
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -23,9 +24,6 @@ use crate::{
     dynamic::Dynamic,
     objects::Object,
 };
-
-/// How many are named; the others are counted.
-const NAMED: usize = 5;
 
 /// The objects of an API.
 pub(super) async fn objects(cluster: &Cluster, crd: &CustomResourceDefinition) -> Result<Vec<Object>, Error> {
@@ -155,13 +153,10 @@ pub(super) async fn of_contract(provider: &Cluster, contract: &Object) -> Result
 /// In one line: first what nobody of Freeport's ends.
 pub(super) fn told(held: &[Held]) -> String {
     let (others, ours): (Vec<_>, Vec<_>) = held.iter().partition(|held| held.deletion.is_held_by_others());
-    let mut all: Vec<_> = others.iter().chain(&ours).take(NAMED).map(ToString::to_string).collect();
-    match held.len().checked_sub(NAMED) {
-        Some(more) if more > 0 => all.push(format!("and {more} more")),
-        _ if all.is_empty() => all.push("nothing holds it now".to_owned()),
-        _ => {}
+    match held {
+        [] => "nothing holds it now".to_owned(),
+        _ => first_of(others.iter().chain(&ours), "; "),
     }
-    all.join("; ")
 }
 
 #[cfg(test)]
@@ -197,7 +192,7 @@ mod tests {
             held("leader", object("foo"), "example.com/hold"),
         ];
         let said = told(&all);
-        let first = "leader: Mango team/foo is held by finalizer example.com/hold (not Freeport's: whoever put it there takes it off): \
+        let first = "leader: Mango team/foo is held by finalizer example.com/hold (not Freeport's: whoever added it removes it): \
                      kubectl --context leader -n team edit mangos.example.com foo; east: Mango team/foo is held by finalizer kubebind.io/syncer";
         assert!(said.starts_with(first), "{said}");
         assert!(
@@ -210,7 +205,7 @@ mod tests {
     #[test]
     fn many_are_counted_and_none_is_said() {
         let many: Vec<_> = (0..7).map(|n| held("east", object(&n.to_string()), label::FINALIZER)).collect();
-        assert!(told(&many).ends_with("; and 2 more"), "{}", told(&many));
+        assert!(told(&many).ends_with(" and 4 more"), "{}", told(&many));
         assert_eq!(told(&[]), "nothing holds it now");
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct PolicyDrift {
 pub(crate) fn drift(wanted: &[Object; 2], there: &[Option<Object>; 2]) -> Option<PolicyDrift> {
     wanted.iter().zip(there).find_map(|(wanted, there)| {
         let what = match there {
-            None => "is not there".to_owned(),
+            None => "does not exist".to_owned(),
             Some(there) => refuses_nothing(wanted, there).or_else(|| altered(wanted, there))?,
         };
         Some(PolicyDrift { place: wanted.to_string(), what })
@@ -130,7 +130,7 @@ mod tests {
         let wanted = records::objects();
         let found = drift(&wanted, &[Some(policy), None]).unwrap();
         assert_eq!(found.place, "ValidatingAdmissionPolicyBinding freeport-records");
-        assert_eq!(found.what, "is not there");
+        assert_eq!(found.what, "does not exist");
         let found = drift(&wanted, &[None, Some(binding)]).unwrap();
         assert_eq!(found.place, "ValidatingAdmissionPolicy freeport-records");
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use api::view::first_names;
+use api::words::first_names;
 
 use super::report::{OffloadReport, Offloaded, Said};
 use crate::printable::printable;

@@ -179,7 +179,7 @@ fn mend(set: &ClusterSetView, ready: &Said) -> String {
             format!("is spec.namespace right? If so, `freeport init` in the leader's cluster, then {}", join_again(set))
         }
         "InvalidSpec" => "correct the ClusterSet or ClusterClaim that the message names".to_owned(),
-        "IdentityChanged" => "change it back; or `freeport leave`, and join anew".to_owned(),
+        "IdentityChanged" => "change it back; or `freeport leave`, and join again".to_owned(),
         "CertificateUntrusted" => format!(
             "is spec.leaders[0].server right? If so, {}, with a kubeconfig that knows the leader's authority",
             join_again(set)

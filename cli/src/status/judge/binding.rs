@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api::{
     bind::{condition::READY, label},
     condition::AntreaCondition,
+    words::first_names,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::SignedDuration};
 
@@ -13,7 +14,6 @@ use super::{
     objects::{named, tally, unless_true},
 };
 use crate::{
-    cluster::list,
     objects::{bind, drift},
     status::{
         age,
@@ -34,8 +34,6 @@ const HEARTBEATING: &str = "Heartbeating";
 const IN_SYNC: &str = "ProviderInSync";
 /// Until when a leader that lives has said something.
 const ANSWERED: SignedDuration = SignedDuration::from_mins(1);
-/// Exports that are named.
-const NAMED: usize = 3;
 /// A consumer that missed so many heartbeats is not heard.
 const MISSED: i32 = 2;
 
@@ -95,13 +93,11 @@ impl Verdict<'_> {
             }
         }
         for (api, exports) in missing {
-            let (first, more) = (&exports[..exports.len().min(NAMED)], exports.len().saturating_sub(NAMED));
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             self.problem(
                 format!("CustomResourceDefinition {api}"),
                 format!(
-                    "is not there, and APIServiceExport {}{more} has it: its consumers get nothing of it",
-                    list(first)
+                    "does not exist, and APIServiceExport {} has it: its consumers get nothing of it",
+                    first_names(exports)
                 ),
                 "install it again, or delete the APIServiceExports",
             );
@@ -117,7 +113,10 @@ impl Verdict<'_> {
         let age = age::text(self.now.duration_since(*made));
         self.problem(
             format!("{} {}/{}", asked.kind, entry.namespace, entry.name),
-            format!("nobody has said anything about it for {age} ({} such requests)", late.len()),
+            match late.len() {
+                1 => format!("has no answer for {age}"),
+                several => format!("has no answer for {age}, nor have {} others", several - 1),
+            },
             "start freeport-leader with --bind for this cluster, or read its log",
         );
     }
@@ -130,7 +129,7 @@ impl Verdict<'_> {
             self.problem(
                 format!("Namespace {}", left.name),
                 format!(
-                    "was made for APIServiceNamespace {}, which is not there: nobody deletes it",
+                    "was made for APIServiceNamespace {}, which does not exist, so nothing deletes it",
                     left.made_for
                 ),
                 "delete it, if nothing in it is needed",

@@ -1,6 +1,6 @@
 //! Counting objects by their conditions, and naming the first of those with something wrong.
 
-use api::{condition::AntreaCondition, mcs::NO_READY_ENDPOINTS};
+use api::{condition::AntreaCondition, mcs::NO_READY_ENDPOINTS, words::first_names};
 
 use super::{DELETED, TRUE, Verdict, line, said};
 use crate::status::{
@@ -54,9 +54,6 @@ pub(super) fn named(have: &[AntreaCondition], type_: &str) -> Option<Said> {
     have.iter().find(|c| c.type_.as_deref() == Some(type_)).map(said)
 }
 
-/// How many are named in a note.
-const NOTED: usize = 3;
-
 impl Verdict<'_> {
     /// Notes objects of which no endpoint can answer: nobody but their users knows whether that is meant.
     pub(super) fn unanswered(&mut self, kind: &str, entries: &[Entry]) {
@@ -69,10 +66,7 @@ impl Verdict<'_> {
             return;
         }
         all.sort();
-        let more = all.len().saturating_sub(NOTED);
-        all.truncate(NOTED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        self.notes.push(format!("{kind}s without an endpoint that can answer: {}{more}", all.join(", ")));
+        self.notes.push(format!("{kind}s without an endpoint that can answer: {}", first_names(all)));
     }
 
     /// One problem for each object named, and one for all others.

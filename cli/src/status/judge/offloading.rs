@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::offload::{
-    namespace::{PLACEMENT_ENFORCED, PODS_ACCEPTED},
-    peer::READY,
+use api::{
+    cluster_set::WRITES_ACCEPTED,
+    offload::{
+        namespace::{PLACEMENT_ENFORCED, PODS_ACCEPTED},
+        peer::READY,
+    },
 };
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 
@@ -56,7 +59,7 @@ impl Verdict<'_> {
                 for crd in self.part(lost, INIT).into_iter().flatten() {
                     self.problem(
                         format!("CustomResourceDefinition {crd}"),
-                        "is not there: nothing new is offloaded over this leader",
+                        "does not exist: nothing new is offloaded over this leader",
                         format!("run `freeport {INIT}` again, which installs it"),
                     );
                 }
@@ -66,9 +69,13 @@ impl Verdict<'_> {
 
     fn entries(&mut self, kind: &str, part: &Part<Vec<Entry>>, wanted: &[&str]) -> Option<Tally> {
         let entries = self.part(part, COMMAND)?;
-        let refused = |conditions: &[_]| named(conditions, PODS_ACCEPTED).filter(|it| it.status == "False");
-        let tally =
-            tally(entries, |conditions| unless_true(conditions, wanted, &[]).or_else(|| refused(conditions)));
+        let is_false = |conditions: &[_], type_| named(conditions, type_).filter(|it| it.status == "False");
+        // What is refused is why other conditions are not True.
+        let tally = tally(entries, |conditions| {
+            is_false(conditions, WRITES_ACCEPTED)
+                .or_else(|| unless_true(conditions, wanted, &[]))
+                .or_else(|| is_false(conditions, PODS_ACCEPTED))
+        });
         self.troubles(kind, &tally);
         Some(tally)
     }
@@ -103,7 +110,7 @@ impl Verdict<'_> {
         for (home, names) in unknown(twins_here) {
             self.problem(
                 format!("OffloadPeer {home}"),
-                format!("is not there, and Namespaces of {home} are here ({names}): their Pods run on, and no new one comes"),
+                format!("does not exist, and Namespaces of {home} are here ({names}): their Pods run on, and no new one comes"),
                 format!(
                     "freeport offload accept {home}, with the --label and --namespace that it had, and --yes; to have these Namespaces gone, \
                      freeport unoffload namespace in {home}"
@@ -113,7 +120,7 @@ impl Verdict<'_> {
         for (host, names) in unknown(&found.twins_elsewhere) {
             self.problem(
                 format!("OffloadPeer {host}"),
-                format!("is not there, and Namespaces have twins in {host} ({names}): their Pods there run on, and no new one goes there"),
+                format!("does not exist, and Namespaces have twins in {host} ({names}): their Pods there run on, and no new one goes there"),
                 format!("freeport offload use {host}; to have the twins gone, freeport unoffload namespace after that"),
             );
         }

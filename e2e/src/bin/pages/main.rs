@@ -1,16 +1,18 @@
-//! Writes what docs say of rules and tests, or with `--check` fails when it differs: `docs/conformance.md`, and the numbers of tests in
-//! `docs/testing.md`.
+//! Writes what docs say of rules, tests and messages, or with `--check` fails when it differs: `docs/conformance.md`, `docs/messages.md`, and the
+//! numbers of tests in `docs/testing.md`.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `rules` | the rules of the Multi-Cluster Services API, and the standing of those without a test |
 //! | `tests` | the tests of the workspace |
 //! | `conformance` | the page of rules and of the tests that name them: `fn r7_...`, `fn r37_r39_...` |
+//! | `messages` | the page of all messages that users read |
 //! | `numbers` | how many whole-system tests there are, and how many of them the gate has |
 //!
 //! A new test needs no change here: it is found by its attribute.
 
 mod conformance;
+mod messages;
 mod numbers;
 mod rules;
 mod tests;
@@ -23,7 +25,7 @@ use std::{
 
 use clap::Parser;
 
-/// Writes which rule of the Multi-Cluster Services API is held by which test, and how many tests there are.
+/// Writes which rule of the Multi-Cluster Services API is held by which test, how many tests there are, and all messages.
 #[derive(Parser)]
 struct Args {
     /// Write nothing; fail if a page differs from what would be written.
@@ -67,6 +69,8 @@ fn run(workspace: &Path, check: bool) -> Result<(), Error> {
         return Err(Error::Misfits(misfits));
     }
     update(workspace, "docs/conformance.md", check, |_| conformance::page(rules::RULES, &naming))?;
+    let sources = messages::find(workspace).map_err(|(path, source)| Error::File { path, source })?;
+    update(workspace, "docs/messages.md", check, |_| messages::page(&sources))?;
     update(workspace, "docs/testing.md", check, |page| numbers::put_into(page, &tests))
 }
 

@@ -1,6 +1,6 @@
 //! The ClusterSet, set up and changed by the commands: `leader` leads it and is no member, `east` and `west` export and import.
 
-use std::{ops::Deref, path::Path, time::Duration};
+use std::{ops::Deref, path::Path};
 
 use cli::{Daemons, InitOptions, JoinOptions, KubeContext, RejoinOptions, Run, init, join, rejoin};
 use e2e::{
@@ -9,13 +9,11 @@ use e2e::{
     pod::nodes_are_possible,
     say,
     shared::{Fixture, Shared},
+    waiting::PODS_READY,
     world::World,
 };
 use fleet::cluster_set::{DaemonImage, load_daemons};
 use futures::future::join_all;
-
-/// For each wait of a command.
-const LIMIT: Duration = Duration::from_secs(300);
 
 pub(super) const LEADER: &str = "leader";
 pub(super) const MEMBERS: [&str; 2] = ["east", "west"];
@@ -100,7 +98,7 @@ impl Set {
             leader: self.context(leader),
             leader_server: None,
             wait: true,
-            timeout: LIMIT,
+            timeout: PODS_READY.time,
             aside: |_| {},
         };
         rejoin(&options, &mut say::note).await.unwrap();
@@ -124,7 +122,7 @@ impl Set {
             daemons: Daemons::Inside { image: Some(self.image.clone()), replicas: Some(replicas) },
             only: vec![],
             wait: true,
-            timeout: LIMIT,
+            timeout: PODS_READY.time,
             dry_run: false,
             aside: |_| {},
         }

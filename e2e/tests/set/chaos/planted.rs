@@ -16,15 +16,12 @@ use e2e::{
     },
     fixture::{World, alone},
     say::say,
+    waiting::{FOUND, PUT_RIGHT},
 };
 use kit::planted::{Defect, VARIABLE};
 
 /// How long things happen.
 const LASTS: Duration = Duration::from_secs(30);
-/// What differs for longer is a defect.
-const LIMIT: Duration = Duration::from_secs(45);
-/// What it takes to mend what a defect has done.
-const MENDS: Duration = Duration::from_secs(300);
 /// A defect may do nothing by chance.
 const ROUNDS: u64 = 3;
 
@@ -48,11 +45,11 @@ async fn finds(
     let begun = Instant::now();
     crew.start_with(VARIABLE, defect.name()).await;
     let steps = plan(seed, LASTS, places);
-    let found = run(world, &crew, &vigil, places, (&steps, LIMIT)).await;
+    let found = run(world, &crew, &vigil, places, (&steps, FOUND.time)).await;
     let took = begun.elapsed();
     end(world, &crew, places).await;
     crew.free().await;
-    let differing = differs(world, places, MENDS).await;
+    let differing = differs(world, places, PUT_RIGHT.time).await;
     assert!(differing.is_empty(), "{defect:?} is over: {}", differing.join("\n"));
     for namespace in places.all() {
         world.release(&namespace).await;

@@ -169,7 +169,7 @@ fn r48_clusters_that_differ_in_families_are_told_and_what_all_have_is_used() {
             .await;
         }
         let told = conditions(east, ns, "web").await.remove("Conflict").unwrap().message;
-        assert!(told.contains("IPv4 is used") && told.contains("1 of 2 clusters disagree"), "{told}");
+        assert!(told.contains("IPv4 is used") && told.contains("disagrees (1 of 2)"), "{told}");
         let one = served(leader, ns, &["IPv4"], &["10.1.0.1", "10.2.0.1"]).await;
         assert_eq!(one, both[..1], "the first address stays (R-38)");
         west.unexport(ns, "web").await;

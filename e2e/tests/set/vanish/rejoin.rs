@@ -10,7 +10,7 @@ use e2e::{
     fixture::{AREA, CLUSTERS, SET, World, alone},
     say,
     seen::{Imported, imported, right},
-    waiting::{VOUCHED, eventually, within},
+    waiting::{RECONCILED, VOUCHED, eventually, within},
     watched::Watched,
 };
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
@@ -18,8 +18,6 @@ use kube::ResourceExt;
 
 /// Imports that are bound again.
 const IMPORTS: usize = 50;
-/// For each wait of a command.
-const LIMIT: std::time::Duration = std::time::Duration::from_secs(120);
 
 fn name_of(number: usize) -> String {
     format!("web-{number}")
@@ -54,7 +52,7 @@ async fn lead(world: &World, id: &str) {
             daemons: Daemons::Outside(daemons),
             only: vec![],
             wait: false,
-            timeout: LIMIT,
+            timeout: RECONCILED.time,
             dry_run: false,
             aside: |_| {},
         },
@@ -69,7 +67,7 @@ async fn follow(world: &World) {
         leader: context(world, "leader"),
         leader_server: None,
         wait: true,
-        timeout: LIMIT,
+        timeout: RECONCILED.time,
         aside: |_| {},
     };
     rejoin(&options, &mut say::note).await.unwrap();

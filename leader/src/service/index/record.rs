@@ -13,7 +13,7 @@ use api::{
     },
     resource_import::Objection,
     slice::SlicePayload,
-    view::{Lenient, Measured, decoded, sourced, weight},
+    view::{Lenient, Measured, Unread, decoded, sourced, weight},
 };
 use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};
 use kube::{Resource, api::ObjectMeta};
@@ -58,8 +58,8 @@ impl Record {
 pub(crate) struct Said {
     /// Length of its JSON text, or the memory that it needs here or in importers if that is more.
     pub(crate) bytes: usize,
-    /// What it says, if it decodes.
-    pub(crate) content: Result<RecordSpec, String>,
+    /// What it says, if it is read.
+    pub(crate) content: Result<RecordSpec, Unread>,
     /// Whether it is taken back, though it does not decode otherwise.
     pub(crate) withdrawn: bool,
 }
@@ -165,7 +165,7 @@ impl EndpointsText {
     pub(crate) fn read(&self) -> Result<EndpointsPayload, Objection> {
         let said = decoded::<EndpointsPayload>(&self.0);
         let said = said.map_err(|error| {
-            Objection::new("NotDecodable", format!("spec.endpoints does not decode: {error}"))
+            Objection::new("NotDecodable", format!("spec.endpoints cannot be read: {error}"))
         })?;
         check_endpoints(&said).map(|()| said)
     }

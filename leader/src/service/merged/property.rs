@@ -7,6 +7,7 @@ use api::{
     mcs::{ClientIpConfig, ServiceImportSpec, ServiceImportType, SessionAffinityConfig},
     resource_export::ServicePayload,
     resource_import::Objection,
+    words::first_names,
 };
 use k8s_openapi::api::core::v1 as core;
 
@@ -15,8 +16,8 @@ use super::{Exported, ports};
 /// Longest value in a message: labels can be long, and the message of a condition has a limit.
 const SHOWN: usize = 400;
 
-/// How many clusters are named.
-const NAMED: usize = 3;
+/// The value of a field that is not set.
+const UNSET: &str = "unset";
 
 /// A property of an export.
 pub(super) struct Property {
@@ -94,22 +95,20 @@ impl Property {
         }
         let (field, all) = (self.field, oldest_first.len());
         let from = match self.wins {
-            Wins::Oldest => {
-                format!("the value {:?} of cluster {winner}, the oldest export, is used", short(&winning))
-            }
+            Wins::Oldest => format!("{field} {}, as in cluster {winner}, the oldest export", is(&winning)),
             Wins::Union => format!(
-                "the Service has the ports of all exports; where two ports have the same name or number, it has the port of the \
+                "{field}: the Service has the ports of all exports; where two ports have the same name or number, it has the port of the \
                  older export (cluster {winner} has the oldest export): {}",
                 short(&ports::words_of_merged(&merged.ports))
             ),
             Wins::Intersection if oldest.is_headless() => {
                 format!(
-                    "all families are used, each for the endpoints that have it: {}",
+                    "{field}: all families are used, each for the endpoints that have it: {}",
                     merged.ip_families.join(", ")
                 )
             }
             Wins::Intersection => format!(
-                "{} is used: the first IP family of cluster {winner}, the oldest export, always; its second one only while every \
+                "{field}: {} is used: the first IP family of cluster {winner}, the oldest export, always; its second one only while every \
                  other export that has the first also has the second",
                 merged.ip_families.join(", ")
             ),
@@ -121,7 +120,7 @@ impl Property {
         };
         let side = match self.wins {
             _ if own == used => "this export agrees with it".to_owned(),
-            Wins::Oldest => format!("this export has {:?}", short(&own)),
+            Wins::Oldest => format!("in this export it {}", is(&own)),
             Wins::Union => {
                 let left_out = ports::left_out(about.1, &merged.ports);
                 let lost = left_out.map(|ports| format!("; clients cannot reach {}", short(&ports)));
@@ -133,20 +132,22 @@ impl Property {
                 format!("this export has {own}{lost}")
             }
         };
-        let message = format!(
-            "{field}: {from}; {} of {all} clusters disagree ({}); {side}",
-            others.len(),
-            named(&others)
-        );
+        let disagree = match others.len() {
+            1 => format!("cluster {} disagrees (1 of {all})", others[0]),
+            several => format!("clusters {} disagree ({several} of {all})", first_names(&others)),
+        };
+        let message = format!("{from}; {disagree}; {side}");
         Some(Objection { reason: self.reason.to_owned(), message })
     }
 }
 
-/// As in `east, north, west and 4 more`.
-fn named(clusters: &[&str]) -> String {
-    let more = clusters.len().saturating_sub(NAMED);
-    let first = clusters[..clusters.len() - more].join(", ");
-    if more > 0 { format!("{first} and {more} more") } else { first }
+/// A value as a sentence has it.
+fn is(value: &str) -> String {
+    match value {
+        UNSET | "" => "is not set".to_owned(),
+        map if map.contains('"') => format!("is {}", short(map)),
+        word => format!("is {:?}", short(word)),
+    }
 }
 
 fn short(value: &str) -> String {
@@ -174,7 +175,7 @@ fn affinity(payload: &ServicePayload) -> String {
 fn affinity_timeout(payload: &ServicePayload) -> String {
     let config = payload.service_spec.session_affinity_config.as_ref().map(affinity_config);
     let seconds = config.and_then(|config| config.client_ip?.timeout_seconds);
-    seconds.map_or_else(|| "unset".to_owned(), |seconds| seconds.to_string())
+    seconds.map_or_else(|| UNSET.to_owned(), |seconds| seconds.to_string())
 }
 
 pub(super) fn affinity_config(config: &core::SessionAffinityConfig) -> SessionAffinityConfig {
@@ -192,7 +193,7 @@ fn internal_traffic_policy(payload: &ServicePayload) -> String {
 /// Unset is a value of its own; one value has two names.
 fn traffic_distribution(payload: &ServicePayload) -> String {
     match payload.service_spec.traffic_distribution.as_deref() {
-        None => "unset".into(),
+        None => UNSET.into(),
         Some("PreferClose") => "PreferSameZone".into(),
         Some(other) => other.into(),
     }

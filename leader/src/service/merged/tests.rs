@@ -84,16 +84,36 @@ fn r37_everyone_is_told_what_wins_whose_it_is_how_many_disagree_and_where_they_s
     let sticky = with(|payload| payload.service_spec.session_affinity = Some("ClientIP".into()));
     let told = conflicts(&named(&[export(&["web 80"]), sticky, export(&["web 80"])]));
     let says = |who: usize| told[who][0].message.as_str();
-    let rule = "sessionAffinity: the value \"None\" of cluster a, the oldest export, is used; 1 of 3 clusters disagree (b); ";
+    let rule =
+        "sessionAffinity is \"None\", as in cluster a, the oldest export; cluster b disagrees (1 of 3); ";
     assert_eq!(says(0), format!("{rule}this export agrees with it"));
-    assert_eq!(says(1), format!("{rule}this export has \"ClientIP\""));
+    assert_eq!(says(1), format!("{rule}in this export it is \"ClientIP\""));
 
     let told = conflicts(&named(&[export(&["web 80"]), export(&["web 8080", "http 80"])]));
     assert_eq!(
         told[1][0].message,
         "ports: the Service has the ports of all exports; where two ports have the same name or number, it has the port of the \
-         older export (cluster a has the oldest export): web 80/TCP; 1 of 2 clusters disagree (b); this export has http 80/TCP, \
+         older export (cluster a has the oldest export): web 80/TCP; cluster b disagrees (1 of 2); this export has http 80/TCP, \
          web 8080/TCP; clients cannot reach web 8080/TCP"
+    );
+}
+
+#[test]
+fn r37_a_value_that_is_not_set_is_said_to_be_so() {
+    let near = with(|payload| payload.service_spec.traffic_distribution = Some("PreferSameNode".into()));
+    let labelled = with(|payload| drop(payload.exported_labels.insert("a".into(), "b".into())));
+    let told = |oldest: &ServicePayload, other: &ServicePayload| {
+        let told = conflicts(&named(&[oldest.clone(), other.clone()]));
+        [told[0][0].message.clone(), told[1][0].message.clone()]
+    };
+    let rule =
+        "trafficDistribution is not set, as in cluster a, the oldest export; cluster b disagrees (1 of 2); ";
+    let sides = ["this export agrees with it", "in this export it is \"PreferSameNode\""];
+    assert_eq!(told(&export(&["web 80"]), &near), sides.map(|side| format!("{rule}{side}")));
+    let [_, without] = told(&labelled, &export(&["web 80"]));
+    assert_eq!(
+        without,
+        "exportedLabels is a=\"b\", as in cluster a, the oldest export; cluster b disagrees (1 of 2); in this export it is not set"
     );
 }
 
@@ -220,7 +240,7 @@ fn r38_r48_families_are_those_that_all_have_and_the_oldest_ones_first_stays() {
     assert_eq!(reasons(&[has(&["IPv4", "IPv6"]), has(&["IPv6", "IPv4"])]), vec![vec![""; 0]; 2], "as sets");
     let told = conflicts(&named(&[has(&["IPv4", "IPv6"]), has(&["IPv4"]), has(&["IPv6"])]));
     let used = "ipFamilies: IPv4 is used: the first IP family of cluster a, the oldest export, always; its second one only while \
-                every other export that has the first also has the second; 2 of 3 clusters disagree (b, c); ";
+                every other export that has the first also has the second; clusters b, c disagree (2 of 3); ";
     let sides = [
         "this export has IPv4, IPv6",
         "this export agrees with it",

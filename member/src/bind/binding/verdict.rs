@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use api::bind::{
-    binding::APIServiceBinding,
-    condition::{Answer, Severity, Verdict},
-    export::Phase,
-    holder::{CONTRACT_IN_USE, Other},
+use api::{
+    bind::{
+        binding::APIServiceBinding,
+        condition::{Answer, Severity, Verdict},
+        export::Phase,
+        holder::{CONTRACT_IN_USE, Other},
+    },
+    words::first_names,
 };
 
 use kube::ResourceExt;
@@ -17,9 +20,6 @@ use crate::bind::{
     heartbeat::{Beat, Health},
     sync::Unsynced,
 };
-
-/// Objects that are named in a condition.
-const NAMED: usize = 3;
 
 /// Objects that are not in step do not make a binding unready: the others are.
 pub(super) const ASIDE: &[&str] = &["Synced"];
@@ -179,9 +179,7 @@ fn informed(unsynced: &Unsynced, binding: &str) -> Answer {
 pub(super) fn synced(unsynced: &Unsynced, binding: &str) -> Answer {
     let of_it = unsynced.of(binding);
     let Some((_, (reason, message))) = of_it.first_key_value() else { return Answer::Yes };
-    let names: Vec<_> = of_it.keys().take(NAMED).map(ToString::to_string).collect();
-    let more = if of_it.len() > NAMED { ", ..." } else { "" };
-    let message = format!("{} not in step: {}{more}; {message}", of_it.len(), names.join(", "));
+    let message = format!("{} not in step: {}; {message}", of_it.len(), first_names(of_it.keys()));
     Answer::No(Severity::Warning, reason, message)
 }
 

@@ -45,7 +45,9 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Told<K> {
         let bytes = of_metadata + others.map(|(_, text)| weight(text.get())).sum::<usize>();
         if bytes > OBJECT_MAX {
             let metadata = sourced(&mut serde_json::Deserializer::from_str(metadata)).unwrap_or_default();
-            let object = Err(format!("it takes up to {bytes} bytes of memory; the limit is {OBJECT_MAX}"));
+            let object = Err(format!(
+                "it is too large: it takes up to {bytes} bytes of memory, and at most {OBJECT_MAX} are read"
+            ));
             return Ok(Self { object: Tolerant { metadata, object }, bytes: 0 });
         }
         let object = serde_json::from_str(text.get()).map_err(D::Error::custom)?;

@@ -109,7 +109,7 @@ fn not_a_member(cluster: &str, spec: &OffloadPeerSpec) -> String {
     let so = format!("no member of this ClusterSet has the ID {cluster}: it has not joined, or has left");
     match take_back.is_empty() {
         true => so,
-        false => format!("{so}; unless it joins, take this back with: {}", take_back.join("; ")),
+        false => format!("{so}; unless it joins, undo this with: {}", take_back.join("; ")),
     }
 }
 

@@ -59,7 +59,7 @@ fn reachable(desired: &DesiredImport, links: &Links, evicted: &[Evicted]) -> Ver
     ];
     let all: Vec<_> = all.into_iter().filter(|(_, _, these, _)| !these.is_empty()).collect();
     let Some((status, reason, ..)) = all.first() else {
-        let message = "of no cluster that takes part it is known that it is away";
+        let message = "no exporting cluster is known to be unreachable";
         return Verdict::new(CLUSTERS_REACHABLE, Status::True, REACHABLE, message);
     };
     let messages: Vec<_> =

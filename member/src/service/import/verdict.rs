@@ -5,13 +5,11 @@ use api::{
     family,
     mcs::{NO_READY_ENDPOINTS, READY},
     name,
+    words::first_names,
 };
 use kit::write::Error;
 
 use super::plan::DesiredImport;
-
-/// Number of EndpointSlices that a message names.
-const NAMED: usize = 3;
 
 /// What of an import an API server refused: a quota, an admission policy, a field it does not take.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,8 +106,7 @@ impl Refusals {
 fn slices(names: &[&str]) -> String {
     match names {
         [one] => format!("EndpointSlice {one}"),
-        few if few.len() <= NAMED => format!("EndpointSlices {}", few.join(", ")),
-        many => format!("EndpointSlices {} and {} more", many[..NAMED].join(", "), many.len() - NAMED),
+        several => format!("EndpointSlices {}", first_names(several)),
     }
 }
 

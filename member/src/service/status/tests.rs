@@ -8,7 +8,7 @@ use crate::service::{
         entry::{LeaderRecord, ServiceEntry, Unexported},
         known::UnderAntrea,
     },
-    offer::fixture::{Settings, entry, known, known_with, local_service, own_record},
+    offer::fixture::{Settings, entry, known, known_with, local_service, own_record, slice},
 };
 
 fn words(known: &Known) -> Vec<(&'static str, &'static str, String)> {
@@ -17,6 +17,20 @@ fn words(known: &Known) -> Vec<(&'static str, &'static str, String)> {
 
 fn says(entry: &ServiceEntry) -> Vec<(&'static str, &'static str, String)> {
     words(&known("east", entry))
+}
+
+/// Where the leader refuses the record of an EndpointSlice, in its words.
+fn refusing(entry: &mut ServiceEntry, record: &str, reason: &str) -> String {
+    let mut slice = own_record("u2", 1);
+    let condition =
+        serde_json::json!({"type": "Failure", "status": "False", "reason": reason, "message": "too much"});
+    slice.status =
+        Lenient(Ok(serde_json::from_value(serde_json::json!({"conditions": [condition]})).unwrap()));
+    entry.own_slices.insert(record.into(), Arc::new(slice));
+    let of_slice = desired(&known("east", entry)).remove(1);
+    assert_eq!((of_slice.status, of_slice.reason.as_str()), (Status::False, "Failed"));
+    entry.own_slices.clear();
+    of_slice.message
 }
 
 fn verdict(observed: &str, refused: Option<Objection>) -> LeaderRecord {
@@ -43,16 +57,16 @@ fn r10_r11_conditions_follow_the_export_on_its_way() {
     assert_eq!(says(&entry)[1], (READY, "False", "Refused".into()), "one of its slices");
     assert!(desired(&known("east", &entry))[1].message.ends_with(": exceeded quota"));
     entry.refused = None;
-    let mut slice = own_record("u2", 1);
-    slice.status = Lenient(Ok(serde_json::from_value(serde_json::json!({"conditions": [{
-        "type": "Failure", "status": "False", "reason": "OverQuota", "message": "too much",
-    }]}))
-    .unwrap()));
-    entry.own_slices.insert("s".into(), Arc::new(slice));
-    let of_slice = desired(&known("east", &entry)).remove(1);
-    assert_eq!((of_slice.status, of_slice.reason.as_str()), (Status::False, "Failed"));
-    assert!(of_slice.message.ends_with("(ResourceExport s): OverQuota: too much"), "{}", of_slice.message);
-    entry.own_slices.clear();
+    let gone = refusing(&mut entry, "s", "OverQuota");
+    assert!(gone.ends_with("an EndpointSlice (ResourceExport s): OverQuota: too much"), "{gone}");
+    entry.slices.insert("big-3".into(), Arc::new(slice(&["10.1.0.1"])));
+    let record = name::slice_export("east", &known("east", &entry).service, "big-3");
+    let large = refusing(&mut entry, &record, "TooLarge");
+    assert!(
+        large.ends_with("all endpoints of EndpointSlice big-3: TooLarge: too much. Split that EndpointSlice"),
+        "{large}"
+    );
+    entry.slices.remove("big-3");
     let too_many = Objection { reason: "TooManyPorts".into(), message: "m".into() };
     entry.leader_import = Some(Arc::new(verdict("u1/2", Some(too_many))));
     assert_eq!(says(&entry)[1], (READY, "False", "Failed".into()));
@@ -87,7 +101,7 @@ fn r10_r11_conditions_follow_the_export_on_its_way() {
     );
     let said = desired(&known("east", &entry));
     assert!(
-        said[0].message.starts_with("the Service has 101 ports; the limit is 100. "),
+        said[0].message.starts_with("the Service has 101 ports, and at most 100 can be exported. "),
         "{}",
         said[0].message
     );

@@ -218,7 +218,7 @@ fn a_namespace_that_was_made_for_a_consumer_and_goes_with_nothing_is_a_problem()
     let old = judged(|provider, _| provider.left = Ok(vec![left(61), left(5)]));
     assert_eq!(old.problems.len(), 1, "what is young may not be counted yet: {:?}", old.problems);
     assert_eq!(old.problems[0].place, "Namespace cns-team");
-    assert!(old.problems[0].what.contains("cns/team, which is not there"), "{:?}", old.problems);
+    assert!(old.problems[0].what.contains("cns/team, which does not exist"), "{:?}", old.problems);
     let mut going = kube::core::ObjectMeta {
         name: Some("cns-team".into()),
         annotations: Some(

@@ -12,7 +12,7 @@ fn a_policy_that_is_off_is_a_problem_and_one_that_may_not_be_read_is_none() {
     let problems = report(&off, now()).problems;
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert_eq!(problems[0].place, "ValidatingAdmissionPolicyBinding freeport-records");
-    assert_eq!(problems[0].what, "is not there: any member can write any other's records");
+    assert_eq!(problems[0].what, "does not exist: any member can write any other's records");
     assert!(problems[0].next.contains("freeport init"), "{}", problems[0].next);
 
     let [policy, mut binding] = member::policy();
