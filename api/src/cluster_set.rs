@@ -70,7 +70,7 @@ pub struct LeaderCluster {
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSetStatus {
-    /// Number of clusters this cluster knows of.
+    /// Number of members of the set, with this cluster if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_clusters: Option<i32>,
     /// Number of those that are ready.

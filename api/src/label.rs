@@ -47,6 +47,14 @@ pub const REACHED: &str = "multicluster.freeport.dev/reached";
 /// take connections from there, with spaces between; empty if there are none. Their records stay.
 pub const ANSWERING: &str = "multicluster.freeport.dev/answering";
 
+/// Annotation of a member's Lease: when it was renewed, and the Namespaces that Services are exported from and that its cluster lacks, with
+/// spaces between ([`lacking`](crate::lacking)).
+pub const LACKS: &str = "multicluster.freeport.dev/lacks";
+
+/// Annotation of the leader's Lease: when it was renewed, and of these Namespaces which members lack them, as `NAMESPACE=COUNT,ID,ID` with
+/// spaces between.
+pub const LACKING: &str = "multicluster.freeport.dev/lacking";
+
 /// Annotation of a ServiceImport: uid of the Lease of the leader in whose word nothing was missing of what is here. Only that
 /// hub can know that a cluster without a Lease has left.
 pub const HUB: &str = "multicluster.freeport.dev/hub";
@@ -132,6 +140,9 @@ pub const LET_GO: &str = "multicluster.freeport.dev/let-go";
 
 /// Annotation of a member's note (ConfigMap `freeport-membership`) while the cluster leaves: what API servers refuse, for `freeport leave`.
 pub const REFUSED: &str = "multicluster.freeport.dev/refused";
+
+/// Annotation of the same note: addresses of imports that ended a short time ago, which they get back if they come back.
+pub const ADDRESSES: &str = "multicluster.freeport.dev/addresses";
 
 /// Value of labels and annotations that say yes.
 pub const TRUE: &str = "true";

@@ -2,7 +2,7 @@
 
 pub mod digest;
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime};
@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::{
     antrea, label,
+    lacking::{Lacking, NAMESPACES},
     quota::Quota,
     ranges::Bounds,
     unwritten::{self, Unwritten},
@@ -159,10 +160,25 @@ impl LeaseView {
 
     /// Clusters without renewals whose endpoints answer its holder, as it said with this renewal.
     pub fn answering(&self) -> impl Iterator<Item = &str> {
+        self.says_now(label::ANSWERING).into_iter().flatten()
+    }
+
+    /// Namespaces that its holder lacks, if it said that with this renewal.
+    pub fn lacks(&self) -> Option<BTreeSet<String>> {
+        Some(self.says_now(label::LACKS)?.take(NAMESPACES).map(str::to_owned).collect())
+    }
+
+    /// Which members lack Namespaces, if its holder said that with this renewal.
+    pub fn lacking(&self) -> Option<Lacking> {
+        self.says_now(label::LACKING).map(Lacking::said)
+    }
+
+    /// The words of an annotation that begins with the time of the last renewal. A daemon that does not know the annotation leaves it as
+    /// it is, with another time.
+    fn says_now(&self, annotation: &str) -> Option<impl Iterator<Item = &str>> {
+        let mut words = self.says(annotation)?.split_whitespace();
         let renewed = self.renew_time().map(unwritten::time);
-        let said = self.says(label::ANSWERING).and_then(|said| said.split_once(' '));
-        let said = said.filter(|(at, _)| Some(*at) == renewed.as_deref());
-        said.into_iter().flat_map(|(_, clusters)| clusters.split_whitespace())
+        (words.next() == renewed.as_deref()).then_some(words)
     }
 
     /// What stands for the Lease `name` of a member that has none: it was renewed at `renewed`, and has nothing left to write.
@@ -187,8 +203,22 @@ impl LeaseView {
 /// The value of annotation [`ANSWERING`](label::ANSWERING) of a Lease that is renewed at that time: a daemon that does not know the annotation
 /// leaves it as it is, so the time says whether it is of this renewal.
 pub fn answering(clusters: impl IntoIterator<Item = String>, at: Timestamp) -> String {
-    let said = clusters.into_iter().fold(String::new(), |said, cluster| said + " " + &cluster);
-    if said.is_empty() { said } else { unwritten::time(at) + &said }
+    let mut clusters = clusters.into_iter().peekable();
+    if clusters.peek().is_none() { String::new() } else { said_now(clusters, at) }
+}
+
+/// The value of annotation [`LACKS`](label::LACKS) of a Lease that is renewed at that time.
+pub fn lacks(namespaces: BTreeSet<String>, at: Timestamp) -> String {
+    said_now(namespaces.into_iter().take(NAMESPACES), at)
+}
+
+/// The value of annotation [`LACKING`](label::LACKING) of a leader's Lease that is renewed at that time.
+pub fn lacking(said: &Lacking, at: Timestamp) -> String {
+    said_now(said.words(), at)
+}
+
+fn said_now(words: impl Iterator<Item = String>, at: Timestamp) -> String {
+    words.fold(unwritten::time(at), |said, word| said + " " + &word)
 }
 
 /// How far the holder of a Lease is with what it has to write.

@@ -25,6 +25,7 @@
 //! | [`quota`] | what a leader takes in of one member |
 //! | [`ranges`] | which addresses the endpoints of a member may have |
 //! | [`lease`] | the Lease of a member or a leader |
+//! | [`lacking`] | which members lack a Namespace, as Leases say it |
 //! | [`token`] | what a token of a ServiceAccount says of itself |
 //! | [`unwritten`] | what the holder of a Lease has left to write |
 //! | [`view`] | decoding only what is used, and keeping what does not decode apart |
@@ -49,6 +50,7 @@ pub mod family;
 #[cfg(test)]
 mod golden;
 pub mod label;
+pub mod lacking;
 pub mod lease;
 pub mod mcs;
 pub mod membership;

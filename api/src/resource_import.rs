@@ -30,7 +30,12 @@ pub const SERVICE_IMPORT: &str = "ServiceImport";
     printcolumn(name = "Kind", type_ = "string", json_path = ".spec.kind"),
     printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.namespace"),
     printcolumn(name = "Name", type_ = "string", json_path = ".spec.name"),
-    printcolumn(name = "Exporters", type_ = "string", json_path = ".spec.exporters[*].clusterID"),
+    printcolumn(
+        name = "Exporters",
+        type_ = "string",
+        json_path = ".spec.exportedBy",
+        description = "The clusters that take part, oldest export first"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -54,6 +59,10 @@ pub struct ResourceImportSpec {
     /// nobody exports it any more. A missing list says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exporters: Option<Vec<Exporter>>,
+    /// The first three of `exporters` and how many more there are, for a column of `kubectl get`: an API server shows only one item of a
+    /// list there (Freeport).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exported_by: Option<String>,
     /// Clusters that took part until the leader withdrew their exports in their place, since they were silent for too long (Freeport).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evicted: Vec<Evicted>,

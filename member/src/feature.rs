@@ -4,7 +4,7 @@
 //! feature in one session with a leader. Methods with a body are for features that have such a thing: CRDs that are not only ours,
 //! a status in this cluster, doubts about vanished records.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use api::{antrea::Members, membership::Wire};
 use futures::{FutureExt, future::BoxFuture};
@@ -72,6 +72,8 @@ pub(crate) enum About {
     Imports,
     /// What is exported is not all declared by a ServiceExport.
     Exports,
+    /// Nothing is lacking, but somebody may want to know something of the imports here.
+    Note,
 }
 
 /// What is not as a feature wants it to be, though nothing failed.
@@ -157,6 +159,11 @@ pub(crate) trait Run: Send + Sync {
 
     /// The keys about which something is left to write to the Common Area: the member vouches for all else. None has a space.
     fn unwritten(&self) -> Vec<String>;
+
+    /// Namespaces that this cluster lacks, and that others export something of for every cluster; none while that is not known.
+    fn lacks(&self) -> Option<BTreeSet<String>> {
+        Some(BTreeSet::new())
+    }
 
     /// The leader answers again: tries at once what failed.
     fn retry_failed(&self);

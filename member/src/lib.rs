@@ -55,6 +55,10 @@ pub struct Args {
     /// more, the cluster's endpoints get no traffic from here as long as other clusters serve the same.
     #[arg(long, env = "FREEPORT_PROBE", value_enum, default_value_t)]
     pub(crate) probe: Probe,
+    /// Seconds for which the ClusterIP of an import that has ended is kept for it: an import that comes back within this time asks for it, and gets it
+    /// unless another Service has it by then.
+    #[arg(long, env = "FREEPORT_KEEP_ADDRESS_SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(..=86400))]
+    pub(crate) keep_address_seconds: u32,
     /// Seconds for which a token for the leader is asked to count; the leader's API server may grant less. It is replaced when half of that is
     /// over. After a longer time without the leader the member has to be given another one (`freeport rejoin`).
     #[arg(long, env = "FREEPORT_TOKEN_SECONDS", default_value_t = 24 * 3600, value_parser = clap::value_parser!(u32).range(600..))]
@@ -84,6 +88,7 @@ fn features(args: &Args, webhook: &watch::Receiver<Answer>) -> Features {
         endpoints_objects: args.endpoints_objects,
         max_imports: args.max_imports,
         probe: args.probe,
+        keep_address: Duration::from_secs(args.keep_address_seconds.into()),
     };
     let services: Box<dyn Feature> = Box::new(Services::new(choices));
     let offloading = Offloading { webhook: webhook.clone() };

@@ -5,6 +5,9 @@
 //! | [`index`] | what is known of each Service name; depends on nothing below |
 //! | [`offer`] | what this cluster exports: pure |
 //! | [`antrea`] | members and leaders that run Antrea's controllers |
+//! | [`keys`] | exported labels and annotations that Services of imports do not get: pure |
+//! | [`addresses`] | addresses of imports that have ended, for when they come back |
+//! | [`copies`] | copies that somebody made of what an import consists of: pure |
 //! | [`irregular`] | Services about which somebody has to decide |
 //! | [`knowledge`] | the index, and the queues of the controllers |
 //! | [`export`], [`import`], [`status`], [`reading`] | the controllers |
@@ -15,14 +18,17 @@
 //! | [`shortfalls`] | what is not as it should be though nothing failed, in words |
 //! | [`leave`], [`signs`] | before and after sessions |
 
+mod addresses;
 mod allowance;
 mod antrea;
+mod copies;
 mod export;
 mod families;
 mod here;
 mod import;
 mod index;
 mod irregular;
+mod keys;
 mod knowledge;
 mod leave;
 mod machines;
@@ -35,7 +41,11 @@ mod status;
 mod unanswered;
 mod watches;
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use api::{ServiceName, label, unwritten::SERVICES};
 use futures::{FutureExt, future::BoxFuture};
@@ -52,6 +62,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    addresses::noting::Kept,
     allowance::Allowance,
     export::{ExportCrd, Exporting},
     here::Here,
@@ -75,6 +86,8 @@ pub(crate) struct Choices {
     pub(crate) max_imports: usize,
     /// Whether it is tried to connect to endpoints of other clusters.
     pub(crate) probe: Probe,
+    /// How long the address of an import that has ended is kept for it.
+    pub(crate) keep_address: Duration,
 }
 
 /// Services, as a feature of the member.
@@ -82,12 +95,14 @@ pub(crate) struct Services {
     choices: Choices,
     /// What is known of the ways to other clusters, whatever becomes of sessions.
     reach: Shared<Reach>,
+    /// Addresses of imports that have ended, likewise.
+    addresses: Kept,
 }
 
 impl Services {
     /// With these choices.
     pub(crate) fn new(choices: Choices) -> Self {
-        Self { choices, reach: Shared::default() }
+        Self { choices, reach: Shared::default(), addresses: Kept::new(choices.keep_address) }
     }
 }
 
@@ -105,7 +120,7 @@ impl Feature for Services {
     }
 
     fn begin(&self, access: Access) -> Box<dyn Run> {
-        Box::new(ServicesRun::new(access, self.choices, self.reach.clone()))
+        Box::new(ServicesRun::new(access, self.choices, self.reach.clone(), self.addresses.clone()))
     }
 
     fn run_alone(&self, local: Local, stop: CancellationToken) -> BoxFuture<'_, ()> {
@@ -146,10 +161,11 @@ struct ServicesRun {
     /// Writes our records.
     leader_writer: Writer,
     probing: Probing,
+    addresses: Kept,
 }
 
 impl ServicesRun {
-    fn new(access: Access, choices: Choices, reach: Shared<Reach>) -> Self {
+    fn new(access: Access, choices: Choices, reach: Shared<Reach>, addresses: Kept) -> Self {
         let Access { env, leases, leader, guard, .. } = &access;
         let here = Here::new(access.local(), choices);
         Self {
@@ -162,6 +178,7 @@ impl ServicesRun {
             allowance: Allowance::default(),
             leader: guard.clone().map(Watches::guarded).unwrap_or_default(),
             leader_writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
+            addresses,
             access,
         }
     }
@@ -197,6 +214,7 @@ impl ServicesRun {
             room: self.room.clone(),
             withdrawals: self.withdrawals.clone(),
             unanswered: Shared::default(),
+            addresses: self.addresses.clone(),
             antrea: antrea.clone(),
             leader: leader.clone(),
             writer: self.here.writer.clone(),
@@ -214,13 +232,15 @@ impl ServicesRun {
         let all = async {
             self.complete().await;
             begin.await;
+            self.addresses.read(&self.access.env).await;
             alone.cancel();
         };
         let (has_begun, ()) = tokio::join!(before(stop, all), self.here.follow(&alone));
         if has_begun {
             // Those that were reconciled without the leader meanwhile.
             self.knowledge.services.enqueue_all(IMPORT);
-            tokio::join!(self.run_export(stop), self.run_import(stop));
+            let noted = self.addresses.keep_noted(&self.access.env, stop);
+            tokio::join!(self.run_export(stop), self.run_import(stop), noted);
         }
     }
 
@@ -272,6 +292,9 @@ impl Run for ServicesRun {
         if let Some(bounds) = &news.bounds {
             self.knowledge.have_limits(|limits| limits.bounds.clone_from(bounds));
         }
+        if let Some(lacking) = &news.lacking {
+            self.knowledge.have_lacking(lacking);
+        }
         if self.allowance.hear(news.quota, Instant::now()) {
             self.leader().list_again_alone();
         }
@@ -290,6 +313,13 @@ impl Run for ServicesRun {
 
     fn unwritten(&self) -> Vec<String> {
         self.knowledge.unwritten().into_iter().map(|service| service.to_string()).collect()
+    }
+
+    fn lacks(&self) -> Option<BTreeSet<String>> {
+        self.room.with(|room| {
+            let lacks = || room.nowhere().map(|service| service.namespace.clone()).collect();
+            room.has_begun().then(lacks)
+        })
     }
 
     fn retry_failed(&self) {

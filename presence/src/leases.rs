@@ -16,6 +16,7 @@ use std::{
 };
 
 use api::{
+    lacking::Lacking,
     lease::{LeaseView, Pace, Settled, digest::Told},
     name,
     quota::Quota,
@@ -69,6 +70,8 @@ pub struct News {
     pub quota: Option<Quota>,
     /// Which addresses the endpoints of members may have, if the leader's Lease was heard to say it.
     pub bounds: Option<Bounds>,
+    /// Which members lack Namespaces, if the leader's Lease was heard and its holder knows the members. An older leader says of none.
+    pub lacking: Option<Lacking>,
 }
 
 impl Leases {
@@ -280,6 +283,8 @@ impl Leases {
             Told::Leases(_) => Some(true),
         };
         (news.quota, news.bounds) = (lease.quota(), lease.bounds());
+        let is_known = !matches!(told, Told::NotYet);
+        news.lacking = lease.lacking().or_else(|| is_known.then(Lacking::default));
         let now = lease.schemas().map(str::to_owned);
         if now.is_none() && self.schemas.is_some() {
             return told;

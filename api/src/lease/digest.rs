@@ -9,8 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::{ResourceExt, core::ObjectMeta};
 use serde::{Deserialize, Serialize};
 
-use super::{LeaseView, Spec};
-use crate::{label, name, unwritten, view::Lenient};
+use super::{LeaseView, Settled, Spec};
+use crate::{label, lacking::Lacking, name, unwritten, view::Lenient};
 
 /// An API server takes 256 KiB of annotations of one object. With more members, they watch each other's Leases.
 const BYTES: usize = 200_000;
@@ -49,6 +49,9 @@ struct Entry {
     wire: Option<String>,
     #[serde(skip_serializing_if = "is_false")]
     left: bool,
+    /// Namespaces that its cluster lacks: [`lacking`](Digest::lacking) tells them.
+    #[serde(skip)]
+    lacks: Option<BTreeSet<String>>,
 }
 
 fn is_false(is: &bool) -> bool {
@@ -67,6 +70,7 @@ impl Entry {
             unwritten: renewed.map(|at| settled.unwritten(at)).unwrap_or_default(),
             wire: lease.wire().map(|wire| wire.chars().take(WIRE).collect()),
             left: lease.has_left(),
+            lacks: lease.lacks(),
         }
     }
 
@@ -101,7 +105,7 @@ impl Digest {
     /// A Lease is there. Whether that is more than a renewal, so that it is to be told at once: its holder came, left, or was silent.
     pub fn apply(&mut self, lease: &LeaseView) -> bool {
         let Some(cluster) = cluster(lease) else { return false };
-        let now = Entry::of(lease);
+        let mut now = Entry::of(lease);
         let Some(before) = self.by_cluster.get(&cluster) else {
             self.by_cluster.insert(cluster, now);
             return true;
@@ -111,6 +115,10 @@ impl Digest {
         let is_news = before.holder != now.holder
             || before.left != now.left
             || silence.is_some_and(|silence| silence >= before.seconds);
+        // A daemon that has just started does not know yet what its cluster lacks.
+        if now.lacks.is_none() && lease.settled() == Settled::No {
+            now.lacks.clone_from(&before.lacks);
+        }
         self.by_cluster.insert(cluster, now);
         is_news
     }
@@ -135,6 +143,12 @@ impl Digest {
         // Of who writes, and does not say what, nothing is believed.
         let without = |entry: &Entry| Entry { unwritten: String::new(), ..entry.clone() };
         self.say(at, with).or_else(|| self.say(at, without)).unwrap_or_default()
+    }
+
+    /// Which members lack Namespaces, of those that have not left.
+    pub fn lacking(&self) -> Lacking {
+        let present = self.by_cluster.iter().filter(|(_, entry)| !entry.left);
+        Lacking::of(present.filter_map(|(cluster, entry)| Some((cluster, entry.lacks.as_ref()?))))
     }
 
     fn say(&self, at: Timestamp, entry: impl Fn(&Entry) -> Entry) -> Option<String> {

@@ -7,7 +7,7 @@ use api::{
     antrea::Members,
     label,
     lease::{
-        LeaseView, Settled,
+        self, LeaseView, Settled,
         digest::{self, Digest},
     },
     name,
@@ -188,6 +188,10 @@ impl Session {
                 (label::SCHEMAS, schemas.borrow().clone()),
                 (label::QUOTA, Some(quota.clone())),
                 (label::MEMBER_RANGES, noted.annotation()),
+                (
+                    label::LACKING,
+                    is_listed.then(|| lease::lacking(&digest.with(|digest| digest.lacking()), at)),
+                ),
                 (label::SILENT, silences.with(|silences| silences.annotation())),
             ];
             known.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()

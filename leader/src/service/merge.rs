@@ -17,6 +17,7 @@ use api::{
     resource_export::{ResourceExport, can_be_written},
     resource_import::{Exporter, MergedService, ResourceImportSpec, SERVICE_IMPORT},
     view::{Lenient, Meta},
+    words::first_names,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
@@ -78,10 +79,17 @@ fn desired(service: &ServiceName, entry: &ServiceEntry) -> Plan {
         namespace: Some(service.namespace.clone()),
         kind: Some(SERVICE_IMPORT.into()),
         service_import,
+        exported_by: exported_by(&exporters),
         exporters: Some(exporters),
         ..ResourceImportSpec::default()
     };
     Plan::Write { import: Some(spec), withdrawn, missing }
+}
+
+/// Names the exporters for people, as in `north, west, east and 2 more`.
+fn exported_by(exporters: &[Exporter]) -> Option<String> {
+    let names = exporters.iter().map(|exporter| &exporter.cluster_id);
+    (!exporters.is_empty()).then(|| first_names(names))
 }
 
 /// What is merged, by whom, with the parts of those whose records are refused or vanished: they keep what they had until they write

@@ -84,9 +84,21 @@ pub(super) fn desired(set: &Set, report: &Report, now: &Time) -> ClusterSetStatu
     };
     let credential = one_of(&report.credential, CREDENTIAL_RENEWED);
     let writes = one_of(&report.writes, WRITES_ACCEPTED);
+    let is_connected = report.verdict.status == Status::True;
+    // A leader's cluster that takes no part itself has an entry, but exports and imports nothing.
+    let is_member = |entry: &&ClusterStatus| {
+        entry.cluster_id.as_ref().is_some_and(|cluster| report.members.contains_key(cluster))
+    };
+    let (total, ready) = match is_connected {
+        true => {
+            let ready = clusters.iter().filter(is_member).filter(ready).count();
+            (i32::try_from(report.members.len() + 1).ok(), i32::try_from(ready + 1).ok())
+        }
+        false => (have.total_clusters.or(i32::try_from(clusters.len()).ok()), Some(0)),
+    };
     ClusterSetStatus {
-        total_clusters: i32::try_from(clusters.len()).ok(),
-        ready_clusters: i32::try_from(clusters.iter().filter(ready).count()).ok(),
+        total_clusters: total,
+        ready_clusters: ready,
         conditions: [ready_here].into_iter().chain(complete).chain(credential).chain(writes).collect(),
         cluster_statuses: clusters,
         observed_generation: set.metadata.generation,
@@ -203,20 +215,27 @@ mod tests {
         let mut set = state.chosen().unwrap().clone();
         let connected = report(&CONNECTED, &[("leader", Standing::Present), ("west", Standing::Present)]);
         let first = desired(&set, &connected, &now());
-        assert_eq!((first.total_clusters, first.ready_clusters), (Some(2), Some(2)), "the leader, and west");
+        let counts = |status: &ClusterSetStatus| (status.total_clusters, status.ready_clusters);
+        assert_eq!(counts(&first), (Some(3), Some(3)), "the leader, west, and this cluster");
+        let dedicated = report(&CONNECTED, &[("west", Standing::Present)]);
+        assert_eq!(
+            counts(&desired(&set, &dedicated, &now())),
+            (Some(2), Some(2)),
+            "a leader that is no member"
+        );
         let had = set.status.0.clone().unwrap();
         assert_eq!(first.conditions[0].last_transition_time, had.conditions[0].last_transition_time);
         set.status.0 = Ok(first.clone());
         let later = Time("2026-11-03T00:00:00Z".parse().unwrap());
         assert_eq!(desired(&set, &connected, &later), first);
-        let restarted = report(&CONNECTED, &[("west", Standing::Unheard)]);
+        let restarted = report(&CONNECTED, &[("leader", Standing::Unheard), ("west", Standing::Unheard)]);
         assert_eq!(desired(&set, &restarted, &later), first, "what was known stands");
 
         let gone = report(&CONNECTED, &[("west", Standing::Silent { since: None })]);
-        assert_eq!(desired(&set, &gone, &now()).ready_clusters, Some(1));
+        assert_eq!(desired(&set, &gone, &now()).ready_clusters, Some(1), "this cluster");
         let lost = report(&Health::Lost { failure: Failure::Unreachable("refused") }, &[]);
         let lost = desired(&set, &lost, &now());
-        assert_eq!((lost.total_clusters, lost.ready_clusters), (Some(2), Some(0)));
+        assert_eq!(counts(&lost), (Some(3), Some(0)));
         assert_eq!(lost.conditions[0].reason.as_deref(), Some("LeaderUnreachable"));
         assert!(stays(&set, &report(&Health::Connecting, &[])));
     }

@@ -136,5 +136,6 @@ pub(super) fn cluster(local: &Local, choices: Choices) -> Cluster {
         families: vec![],
         links: Links::default(),
         limits: Limits::default(),
+        lacking: None,
     }
 }

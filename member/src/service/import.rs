@@ -29,6 +29,7 @@ use std::{
 };
 
 use api::{ServiceName, antrea::Members, name};
+use k8s_openapi::api::core::v1::ObjectReference;
 use kit::{
     events::Events,
     index::Shared,
@@ -51,6 +52,8 @@ pub(crate) use self::{
     withdrawals::Withdrawals,
 };
 use super::{
+    addresses::noting::Kept,
+    copies::{COPY, SAID as SAID_OF_COPIES, unmade},
     index::{IMPORT, known::Known},
     irregular::note,
     knowledge::Knowledge,
@@ -73,6 +76,8 @@ pub(crate) struct Importing {
     pub(crate) withdrawals: Shared<Withdrawals>,
     /// What nobody answers for.
     pub(crate) unanswered: Shared<Lasting>,
+    /// Addresses of imports that have ended.
+    pub(crate) addresses: Kept,
     /// Members that run Antrea's controllers.
     pub(crate) antrea: Members,
     /// Reads from the Common Area.
@@ -97,6 +102,7 @@ impl Importing {
             self.vouching.keep(&service, &BTreeSet::new());
             self.unanswered.with(|all| all.forget(&service));
             self.note_irregular(&service, false, BTreeMap::new());
+            self.note_copies(&service, &[]);
             self.withdrawals.with(|all| {
                 all.stays(&service);
                 self.metrics.imports_withheld(all.withheld().len());
@@ -110,11 +116,13 @@ impl Importing {
         };
         let not_ours = matches!(plan, Plan::Import(_)) && known.entry.is_anothers();
         self.note_irregular(&service, not_ours, plan.left_out());
+        let copies = if plan == Plan::Nothing { unmade(&known.entry) } else { vec![] };
+        self.note_copies(&service, &copies);
         let doubts = plan.doubts().to_vec();
         let again = self.withdrawals.with(|all| all.asks_again(&service, Instant::now()));
         let done = match plan {
             Plan::Nothing | Plan::Hold(_) => Ok(Outcome::Done),
-            Plan::Remove => self.remove(&known.entry).await.map(|()| {
+            Plan::Remove => self.remove(&known).await.map(|()| {
                 self.unanswered.with(|all| all.forget(&service));
                 // Its room is another's.
                 self.may_be_here(&service, Need::Nothing);
@@ -143,6 +151,13 @@ impl Importing {
                 self.metrics.endpoints_left_out(all.left_out());
             }
         });
+    }
+
+    /// Takes in which objects here are copies that have the names of the import's, and says it once of each.
+    fn note_copies(&self, service: &ServiceName, copies: &[ObjectReference]) {
+        if self.knowledge.irregular.with(|all| all.copies.unmade(service, copies)) {
+            copies.iter().for_each(|copy| self.events.tell(copy.clone(), "Import", COPY, SAID_OF_COPIES));
+        }
     }
 
     /// What has to be here; or after which time that is to be found out.

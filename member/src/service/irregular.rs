@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::ServiceName;
 
+use super::copies::Copies;
+
 /// Which they are.
 #[derive(Debug, Default)]
 pub(crate) struct Irregular {
@@ -13,6 +15,8 @@ pub(crate) struct Irregular {
     pub(crate) vanished: BTreeSet<ServiceName>,
     /// Imported without some addresses, which endpoints of that cluster must not have here; how many.
     pub(crate) left_out: BTreeMap<ServiceName, BTreeMap<String, usize>>,
+    /// Copies of what imports consist of.
+    pub(crate) copies: Copies,
 }
 
 impl Irregular {

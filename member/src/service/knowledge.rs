@@ -2,20 +2,23 @@
 
 use std::{collections::BTreeMap, fmt::Debug, sync::Arc, time::Duration};
 
-use api::{ServiceName, antrea::namesakes, membership::Wire};
+use api::{ServiceName, antrea::namesakes, lacking::Lacking, membership::Wire};
 use kit::{
+    events::Events,
     index::{Index, Part, Readers, Shared},
-    objects::Change,
+    objects::{Change, Streamed},
     queue::{Outcome, Queue},
     store::Store,
     write::{Error, Writer},
 };
+use kube::Resource;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     antrea::leader,
+    copies::{COPY, SAID},
     index::{
-        EXPORT, IMPORT, READ,
+        EXPORT, IMPORT, READ, STATUS,
         cluster::Cluster,
         entry::{NamespaceEntry, ServiceEntry},
         known::{Known, UnderAntrea},
@@ -123,6 +126,40 @@ impl Knowledge {
             };
             let dirty = self.services.keys().into_iter().filter(is_of_others);
             self.services.enqueue(dirty.map(|service| (service, IMPORT)).collect());
+        }
+    }
+
+    /// Takes in which clusters lack Namespaces: exports from those of which that is news report it.
+    pub(crate) fn have_lacking(&self, lacking: &Lacking) {
+        let before = self.cluster.with(|cluster| {
+            let is_news = cluster.lacking.as_ref() != Some(lacking);
+            is_news.then(|| Arc::make_mut(cluster).lacking.replace(lacking.clone()))
+        });
+        let Some(before) = before else { return };
+        let turned = before.as_ref().map(|before| lacking.turned(before));
+        let is_news = |service: &ServiceName| {
+            let in_turned = turned.as_ref().is_none_or(|turned| turned.contains(&service.namespace));
+            in_turned && self.services.get(service).is_some_and(|entry| entry.export.is_some())
+        };
+        let dirty = self.services.keys().into_iter().filter(is_news);
+        self.services.enqueue(dirty.map(|service| (service, STATUS)).collect());
+    }
+
+    /// Takes in what a watch of this kind told: of copies under other names it is said once.
+    pub(crate) fn hear_copies<P>(
+        &self,
+        kind: &'static str,
+        told: &Streamed<P>,
+        is_copy: impl Fn(&P) -> bool,
+        events: &Events,
+    ) where
+        P: Resource<DynamicType = ()>,
+    {
+        let is_news = self.irregular.with(|all| all.copies.hear(kind, told, is_copy));
+        if let Streamed::Change(Change::Apply(copy)) = told
+            && is_news
+        {
+            events.tell(copy.object_ref(&()), "Import", COPY, SAID);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Leaving: withdraws our records in the Common Area as an export that ended is withdrawn; deletes everything imported here, by our
-//! label and uid; takes back the status of ServiceExports. Safe to run twice: each step looks at what is left.
+//! Leaving: withdraws our records in the Common Area as an export that ended is withdrawn; deletes everything imported here, by name,
+//! maker and uid; takes back the status of ServiceExports. Safe to run twice: each step looks at what is left.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use api::{
     label,
     mcs::ServiceImport,
     name,
-    view::{self, Meta, is_written_by},
+    view::{self, Meta},
 };
 use k8s_openapi::api::{
     core::v1::{Endpoints, Service},
@@ -33,7 +33,7 @@ use super::{
     here::cluster,
     index::{
         entry::Unexported,
-        view::{Export, OwnRecord},
+        view::{Export, OwnRecord, is_made},
     },
     knowledge::Knowledge,
 };
@@ -104,7 +104,7 @@ fn exporting(access: &Access, records: Vec<OwnRecord>) -> Exporting {
     }
 }
 
-/// Removes everything imported: it has our label and the name that we give it, and we wrote it. What somebody copied others wrote.
+/// Removes everything imported: we wrote it, under the name that we give it. What somebody copied only has our labels.
 pub(super) async fn remove_imports(env: &Env) -> Result<(), Error> {
     let imported = imported();
     let made_by_us = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
@@ -150,17 +150,17 @@ pub(super) async fn forget_endpoints(env: Env) {
     }
 }
 
-async fn remove<K>(env: &Env, selector: &str, is_ours: impl Fn(&Written<K>) -> bool) -> Result<(), Error>
+async fn remove<K>(env: &Env, selector: &str, is_named: impl Fn(&Written<K>) -> bool) -> Result<(), Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
     let objects = listed::<Written<K>>(&env.client, ListParams::default().labels(selector)).await?;
-    let is_ours = |object: &Written<K>| is_written_by(&object.metadata, label::MEMBER) && is_ours(object);
     let writer = local_writer(env);
     let delete = |object| {
         let writer = writer.clone();
         async move { writer.delete(&object, false).await }
     };
+    let is_ours = |object: &Written<K>| is_made(object) && is_named(object);
     all(objects.into_iter().filter(is_ours).map(delete)).await
 }
 

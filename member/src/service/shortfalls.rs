@@ -6,6 +6,7 @@ use api::{ServiceName, label, words::first_names};
 use jiff::Timestamp;
 
 use super::{
+    copies::COPY,
     import::{NO_NAMESPACE, Room, TOO_MANY},
     irregular::Irregular,
 };
@@ -92,7 +93,15 @@ pub(super) fn of(
         ),
         is_problem: true,
     });
-    [mass, too_many, not_ours, left_out, addresses, unreached, nowhere, vanished]
+    let copies = irregular.copies.named().map(|these| Shortfall {
+        about: About::Note,
+        reason: COPY,
+        message: format!(
+            "these objects have Freeport's labels, but Freeport did not create them, and neither changes nor deletes them: {these}. Remove the              labels app.kubernetes.io/managed-by and endpointslice.kubernetes.io/managed-by of those that you need, and delete the others"
+        ),
+        is_problem: false,
+    });
+    [mass, too_many, not_ours, left_out, addresses, unreached, nowhere, vanished, copies]
         .into_iter()
         .flatten()
         .collect()

@@ -28,6 +28,7 @@ use kube::Resource;
 use self::{pending::Pending, unsaid::Unsaid};
 use super::{
     index::{STATUS, known::Known, view::Export},
+    keys,
     knowledge::Knowledge,
     offer::{Invalid, Offered, offered},
     unanswered::Lasting,
@@ -35,6 +36,8 @@ use super::{
 
 /// The reason of `Ready` while there is nothing to say yet, or nothing exported.
 const PENDING: &str = "Pending";
+/// The reason of `Ready` when the leader has merged the export.
+const EXPORTED: &str = "Exported";
 /// What is said of an export that cannot be made as it is, beside what is wrong.
 const KEPT: &str = "Until this is corrected, the last valid export is still served: other clusters keep its ports, labels and \
                     annotations, and follow its endpoints";
@@ -45,7 +48,7 @@ fn desired(known: &Known) -> Vec<Verdict> {
     let Offered { offer, invalid } = offered(known);
     let valid = match (&offer, invalid) {
         (None, None) => return vec![],
-        (Some(_), None) => Verdict::new(VALID, Status::True, "Valid", "the Service can be exported"),
+        (Some(_), None) => Verdict::new(VALID, Status::True, "Valid", valid(known)),
         (Some(_), Some(Invalid { reason, message, .. })) => {
             Verdict::new(VALID, Status::False, reason, format!("{message}. {KEPT}"))
         }
@@ -62,6 +65,13 @@ fn desired(known: &Known) -> Vec<Verdict> {
     let conflict = verdict.map(|verdict| conflict(&verdict.conflicts));
     let what = if valid.status == Status::True { "this export" } else { "the last valid export" };
     [valid, ready(known, what)].into_iter().chain(conflict).collect()
+}
+
+/// The message of an export that is valid: also which of its labels and annotations the Services of its imports do not get.
+fn valid(known: &Known) -> String {
+    let spec = known.entry.export.as_deref().and_then(|export| export.spec.0.as_ref().ok());
+    let left_out = spec.and_then(keys::said).map(|said| format!(". {said}"));
+    format!("the Service can be exported{}", left_out.unwrap_or_default())
 }
 
 /// All that differs at once (R-37): the reasons joined as the Multi-Cluster Services API wants it (R-39), a sentence for each.
@@ -121,11 +131,30 @@ fn ready(known: &Known, what: &str) -> Verdict {
                     }
                 )),
                 None => {
-                    Verdict::new(READY, Status::True, "Exported", format!("the leader has merged {what}"))
+                    let lack = lack(known).unwrap_or_default();
+                    Verdict::new(READY, Status::True, EXPORTED, format!("the leader has merged {what}{lack}"))
                 }
             }
         }
         None => pending("the record is written; the leader has not merged it yet"),
+    }
+}
+
+/// Names the clusters that do not import the Service because they lack its Namespace.
+fn lack(known: &Known) -> Option<String> {
+    let namespace = &known.service.namespace;
+    let lack = known.cluster.lacking.as_ref()?.lack(namespace)?;
+    Some(format!(
+        ". It is not imported in {lack}, because there is no Namespace {namespace}; create it there if the Service is to be used there"
+    ))
+}
+
+/// While it is not known which clusters lack the Namespace, what was said of that stands.
+fn keep_lack(want: &mut [Condition], have: &[Condition]) {
+    let exported = |c: &&Condition| c.type_ == READY && c.reason == EXPORTED;
+    if let (Some(want), Some(have)) = (want.iter_mut().find(|c| exported(&&**c)), have.iter().find(exported))
+    {
+        want.message.clone_from(&have.message);
     }
 }
 
@@ -236,7 +265,9 @@ impl ExportStatus {
         });
         verdicts.extend(verdict);
         let done = lasts.map_or(Outcome::Done, Outcome::Requeue);
-        let want = self.want(export, have, &verdicts)?;
+        let knows_lack =
+            known.as_ref().is_some_and(|known| known.cluster.lacking.is_some() || known.antrea_leads());
+        let want = self.want(export, have, &verdicts, knows_lack)?;
         if already_said(have, &want.conditions) && !is_one_over(have, &want.conditions) {
             if let Some(before) = self.unsaid.with(|unsaid| unsaid.take(&service)) {
                 self.publish(&service, export, &before, &verdicts);
@@ -272,9 +303,13 @@ impl ExportStatus {
         export: &Export,
         have: &[Condition],
         verdicts: &[Verdict],
+        knows_lack: bool,
     ) -> Result<ServiceExportStatus, Error> {
         let mut want = conditions(verdicts, have, export.metadata.generation, &Time(Timestamp::now()));
         keep_conflict(&mut want, have);
+        if !knows_lack {
+            keep_lack(&mut want, have);
+        }
         let is_exported = |verdict: &Verdict| verdict.type_ == READY && verdict.status != Status::False;
         if !self.leader_watches.are_listed() && verdicts.iter().any(is_exported) {
             keep_ready(&mut want, have);

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     ServicesRun,
     antrea::{leader::AntreaImport, peers::PeerRecord},
+    copies::{is_renamed_service, is_renamed_slice},
     families,
     here::Here,
     index::{
@@ -45,14 +46,18 @@ impl Here {
         let watches = &self.watches;
         self.index(tasks, watches, Api::<Export>::all(client()), local(EXPORTS), "");
         self.index(tasks, watches, Api::<Import>::all(client()), local(IMPORTS), "");
-        self.watch_many(tasks, "Service", |knowledge: &Knowledge, streamed| {
+        let events = self.local.env.events.clone();
+        self.watch_many(tasks, "Service", move |knowledge: &Knowledge, streamed| {
+            knowledge.hear_copies("Service", &streamed, is_renamed_service, &events);
             if let Some(derived) = streamed.select(Derived::of) {
                 knowledge.services.stream(derived);
             }
             knowledge.services.stream(streamed);
         });
         // All of them: one of ours whose labels somebody changed is to be put right.
-        self.watch_many(tasks, "EndpointSlice", |knowledge, streamed: Streamed<Slice>| {
+        let events = self.local.env.events.clone();
+        self.watch_many(tasks, "EndpointSlice", move |knowledge: &Knowledge, streamed: Streamed<Slice>| {
+            knowledge.hear_copies("EndpointSlice", &streamed, is_renamed_slice, &events);
             knowledge.services.stream(streamed);
         });
         let knowledge = self.knowledge.clone();

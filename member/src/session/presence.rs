@@ -51,17 +51,18 @@ pub(super) fn start(
         });
         return present;
     }
-    let (table, common) = (table.clone(), common.clone());
+    let (features, table, common) = (table.clone(), table.clone(), common.clone());
     let settled = move || table.settled(&common, Instant::now());
     let (home, hold) = (access.home.clone(), env.hold.clone());
     let (us, kinship) = (env.holder.clone(), home.kinship());
     let keeper = Keeper { detector, us, hold, kinship, pace: env.pace };
     let (leases, connected) = (access.leases.clone(), access.home.clone());
-    let answering = move |at| -> Annotations {
+    let also = move |at| -> Annotations {
         let silent = leases.with(|leases| leases.silent().0);
         let these = connected.connected(Instant::now()).into_iter();
         let these = these.filter(|cluster| silent.contains_key(cluster));
-        [(label::ANSWERING.to_owned(), lease::answering(these, at))].into()
+        let lacks = features.lacks().map(|lacks| (label::LACKS.to_owned(), lease::lacks(lacks, at)));
+        lacks.into_iter().chain([(label::ANSWERING.to_owned(), lease::answering(these, at))]).collect()
     };
     tasks.spawn(async move {
         if !keeper.hold.is_active() {
@@ -72,7 +73,7 @@ pub(super) fn start(
             // Who took the place of another replica must have done so in its own cluster first.
             home.known().await;
         }
-        keeper.keep_saying(answering, &Notify::new(), settled, presence).await;
+        keeper.keep_saying(also, &Notify::new(), settled, presence).await;
     });
     tasks.spawn(introduce(env.clone(), target.clone(), leader.clone(), present.clone()));
     present

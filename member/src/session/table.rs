@@ -110,6 +110,12 @@ impl Table {
         all.map(|all| all.concat())
     }
 
+    /// Namespaces that this cluster lacks; none while that is not known of all features.
+    pub(super) fn lacks(&self) -> Option<BTreeSet<String>> {
+        let all: Option<Vec<_>> = self.runs().map(Run::lacks).collect();
+        all.map(|all| all.into_iter().flatten().collect())
+    }
+
     pub(super) fn hear(&self, news: &News) {
         self.runs().for_each(|run| run.hear(news));
     }

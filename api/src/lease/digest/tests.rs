@@ -90,6 +90,32 @@ fn a_mere_renewal_can_wait_for_the_leaders_own() {
 }
 
 #[test]
+fn what_members_lack_is_told_until_they_say_something_else() {
+    let mut digest = Digest::default();
+    let mut lacks = |cluster: &str, second: i64, settled: &Settled, namespaces: Option<&[&str]>| {
+        let mut lease = lease(cluster, second, settled);
+        if let Some(namespaces) = namespaces {
+            let names = namespaces.iter().map(|name| (*name).to_owned()).collect();
+            lease.annotations_mut().insert(label::LACKS.into(), super::super::lacks(names, at(second)));
+        }
+        digest.apply(&lease);
+        let said = super::super::lacking(&digest.lacking(), at(99));
+        let mut leaders = leaders(99, "");
+        leaders.annotations_mut().insert(label::LACKING.into(), said);
+        leaders.lacking().unwrap().lack("shop").map(ToString::to_string)
+    };
+    let (yes, no) = (Settled::Yes, Settled::No);
+    assert_eq!(lacks("east", 1, &yes, Some(&["shop", "web"])).as_deref(), Some("east"));
+    assert_eq!(lacks("west", 1, &yes, Some(&["shop"])).as_deref(), Some("east, west"));
+    assert_eq!(lacks("west", 2, &no, None).as_deref(), Some("east, west"), "it starts again");
+    assert_eq!(lacks("west", 3, &yes, Some(&[])).as_deref(), Some("east"), "it has the Namespace");
+    assert_eq!(lacks("east", 2, &yes, None), None, "an older daemon says nothing");
+    let mut stale = leaders(99, "");
+    stale.annotations_mut().insert(label::LACKING.into(), super::super::lacking(&Lacking::default(), at(98)));
+    assert_eq!(stale.lacking(), None, "nor does an older leader");
+}
+
+#[test]
 fn too_much_is_left_out_before_it_is_refused() {
     let much = Settled::Writing(Unwritten::of(SERVICES, (0..90).map(|n| format!("{}/{n}", "n".repeat(80)))));
     let mut digest = Digest::default();

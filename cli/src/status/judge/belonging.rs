@@ -75,6 +75,8 @@ impl Verdict<'_> {
     fn incomplete(&mut self, set: &ClusterSetView, place: &str) {
         let these = [IMPORTS_COMPLETE, EXPORTS_DECLARED, CREDENTIAL_RENEWED];
         let these = these.into_iter().filter_map(|type_| set.condition(type_));
+        let copies = these.clone().map(said).filter(|said| said.status == TRUE && said.reason == COPIES);
+        self.notes.extend(copies.map(|said| format!("{place}: {}", said.message)));
         for said in these.map(said).filter(|said| said.status != TRUE) {
             let next = match said.reason.as_str() {
                 "NamespaceMissing" => {
@@ -131,6 +133,9 @@ impl Verdict<'_> {
         }
     }
 }
+
+/// Reason of `ImportsComplete` while copies of what imports consist of have Freeport's labels.
+const COPIES: &str = "CopyOfImport";
 
 /// Whether it is Ready although something is wrong.
 fn is_limited(ready: &Said) -> bool {

@@ -1,10 +1,10 @@
-//! What `kubectl get` shows of exports.
+//! What `kubectl get` shows of exports, and of what the leader makes of them.
 
-use api::mcs::ServiceExport;
+use api::{ServiceName, cluster_set::ClusterSet, mcs::ServiceExport, name, resource_import::ResourceImport};
 use e2e::{
     cluster::Cluster,
-    fixture::shared,
-    seen::{imported, says},
+    fixture::{AREA, CLUSTERS, SET, SYSTEM, shared},
+    seen::{imported, right, says},
     waiting::eventually,
 };
 use k8s_openapi::NamespaceResourceScope;
@@ -37,6 +37,36 @@ fn whether_an_export_is_valid_ready_and_in_conflict_is_seen_at_a_glance() {
         let shown = columns::<ServiceExport>(east, ns, "web").await;
         let shown = ["Valid", "Ready", "Conflict"].map(|column| shown[column].clone());
         assert_eq!(shown, [json!("True"), json!("True"), json!("False")]);
+        world.release(ns).await;
+    });
+}
+
+#[e2e::test]
+fn all_exporters_and_all_members_are_seen_at_a_glance() {
+    shared(async |world| {
+        let ns = &world.namespace("exporters", &["east", "west"]).await;
+        let (east, west) = (world.cluster("east"), world.cluster("west"));
+        east.exported(ns, "web", &["10.1.0.1"]).await;
+        eventually("east exports", || imported(west, ns, "web")).await;
+        west.exported(ns, "web", &["10.2.0.1"]).await;
+        eventually("both export", || async {
+            right(imported(east, ns, "web").await, |seen| seen.endpoints.len() == 2)
+        })
+        .await;
+        let name = name::service_import(&ServiceName::new(ns, "web"));
+        let shown = columns::<ResourceImport>(world.leader(), AREA, &name).await;
+        assert!(
+            ["east, west", "west, east"].map(|both| json!(both)).contains(&shown["Exporters"]),
+            "{shown}"
+        );
+        for name in CLUSTERS {
+            eventually(&format!("{name} counts all members"), || async {
+                let shown = columns::<ClusterSet>(world.cluster(name), SYSTEM, SET).await;
+                let counts = ["Total Clusters", "Ready Clusters"].map(|column| shown[column].clone());
+                if counts == [json!("3"), json!("3")] { Ok(()) } else { Err(format!("{shown}")) }
+            })
+            .await;
+        }
         world.release(ns).await;
     });
 }

@@ -53,6 +53,7 @@ fn exporters(spec: &ResourceImportSpec) -> Vec<&str> {
 fn r34_r35_the_oldest_export_comes_first_and_all_are_told_where_they_differ() {
     let merged = spec(&carried_out(entry(&[("west", 1, &[80]), ("east", 2, &[81]), ("north", 1, &[82])])));
     assert_eq!(exporters(&merged), ["north", "west", "east"], "oldest first, then by ID");
+    assert_eq!(merged.exported_by.as_deref(), Some("north, west, east"));
     assert_eq!(merged.service_import.unwrap().spec.ports[0].port, 82);
     for exporter in merged.exporters.unwrap() {
         assert_eq!(exporter.observed, format!("uid-{}/1", exporter.cluster_id));
@@ -264,4 +265,15 @@ proptest! {
             prop_assert_eq!(desired(&service(), &settled), written);
         }
     }
+}
+
+#[test]
+fn the_column_of_exporters_names_three_and_counts_the_rest() {
+    let named = |ids: &[&str]| {
+        let exporter = |id: &&str| Exporter { cluster_id: (*id).into(), ..Exporter::default() };
+        exported_by(&ids.iter().map(exporter).collect::<Vec<_>>())
+    };
+    assert_eq!(named(&[]), None);
+    assert_eq!(named(&["b", "a"]).as_deref(), Some("b, a"));
+    assert_eq!(named(&["e", "d", "c", "b", "a"]).as_deref(), Some("e, d, c and 2 more"));
 }

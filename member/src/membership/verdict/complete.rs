@@ -31,7 +31,16 @@ pub(in crate::membership) fn complete(shortfalls: &[Shortfall]) -> Vec<Complete>
         let these: Vec<_> = shortfalls.iter().filter(is_about).collect();
         said(type_, &these, &Verdict::new(type_, Status::True, reason, message))
     };
-    all.map(said).into()
+    let mut all = all.map(said);
+    // A note makes nothing incomplete.
+    for note in shortfalls.iter().filter(|shortfall| shortfall.about == About::Note) {
+        let imports = &mut all[0].verdict;
+        imports.message = format!("{}. {}", imports.message, note.message);
+        if imports.status == Status::True {
+            imports.reason = note.reason.to_owned();
+        }
+    }
+    all.into()
 }
 
 /// A condition that is a problem wherever it is not `True`.
@@ -82,6 +91,12 @@ mod tests {
         assert_eq!(exports, (Status::False, "Vanished".into(), "Vanished it is".into(), true));
         let one = (Status::False, "NoNamespace".into(), none.message.clone(), false);
         assert_eq!(said(&[none])[0], one);
+        let copies = shortfall(About::Note, "Copies", false);
+        let complete_but = said(std::slice::from_ref(&copies))[0].clone();
+        assert_eq!((complete_but.0, complete_but.1.as_str()), (Status::True, "Copies"));
+        assert!(complete_but.2.ends_with("is imported here. Copies it is"), "{}", complete_but.2);
+        let none = shortfall(About::Imports, "NoNamespace", false);
+        assert_eq!(said(&[none, copies])[0].1, "NoNamespace");
         assert!(complete(&[]).iter().all(|said| said.verdict.status == Status::True));
     }
 }

@@ -300,6 +300,7 @@ fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn()
         families: vec![],
         links: Links::default(),
         limits: Limits::default(),
+        lacking: None,
     };
     let knowledge = Knowledge::new(cluster);
     let namespace = |labels: Value| -> Namespace {

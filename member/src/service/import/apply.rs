@@ -73,6 +73,7 @@ impl Importing {
                 return Ok(Outcome::Done);
             }
         }
+        desired.returning = self.addresses.returning(known, Timestamp::now());
         let mut refusals = Refusals::default();
         let is_renamed = keep_old_names(known, &mut desired);
         if is_renamed {

@@ -1,10 +1,12 @@
-//! Metadata of what an import makes here: our label, and the labels and annotations that exporters gave a ServiceImport.
+//! Metadata of what an import makes here: our label, and the labels and annotations that exporters gave it.
 
 use std::collections::BTreeMap;
 
 use api::{ServiceName, label, resource_import::MergedMetadata};
 use kube::api::ObjectMeta;
 use serde_json::json;
+
+use crate::service::keys::is_for_services;
 
 /// Metadata of an object of that name that we make for the import. It has no finalizers and no owners: nobody else says how long it
 /// is there.
@@ -47,6 +49,17 @@ pub(super) fn add(given: &MergedMetadata, metadata: &mut ObjectMeta) {
     let all = metadata.annotations.get_or_insert_default();
     all.extend(annotations);
     all.insert(label::EXPORTED_METADATA.into(), note);
+}
+
+/// The part of the exported labels and annotations that the Service of the import gets.
+pub(super) fn for_service(given: &MergedMetadata) -> MergedMetadata {
+    let kept = |all: &BTreeMap<String, String>| {
+        all.iter()
+            .filter(|(key, _)| is_for_services(key))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    };
+    MergedMetadata { labels: kept(&given.labels), annotations: kept(&given.annotations) }
 }
 
 fn new(given: &BTreeMap<String, String>, own: Option<&BTreeMap<String, String>>) -> BTreeMap<String, String> {

@@ -23,16 +23,19 @@ const CLIENT_IP: &str = "ClientIP";
 const AFFINITY_SECONDS: i32 = 10_800;
 
 /// The Service `antrea-mc-<name>`: what the API server chose for the one there is stays; a lost one asks for the address
-/// noted in the import.
+/// noted in the import, and one that comes back for the address that it had.
 pub(super) fn derived(known: &Known, desired: &DesiredImport) -> Service {
     let (service, entry) = (&known.service, &known.entry);
     let mut metadata = metadata::of_ours(service, name::imported_service(&service.name));
     metadata.annotations = Some([(label::IMPORTED_SERVICE.to_owned(), label::TRUE.to_owned())].into());
     metadata.labels.get_or_insert_default().insert(label::MCS_SERVICE_NAME.into(), service.name.clone());
+    metadata::add(&metadata::for_service(&desired.exported), &mut metadata);
     let (families, is_headless) = (&desired.families, desired.is_headless());
     let there = entry.derived.as_deref().filter(|there| desired.fits(there)).map(|there| &there.spec);
     let noted = entry.import.as_deref().and_then(|import| import.spec.0.as_ref().ok());
-    let noted = noted.map(|spec| spec.ips.as_slice()).unwrap_or_default();
+    let returning = desired.returning.as_ref().map(|returning| &returning.ips);
+    let noted = noted.map(|spec| &spec.ips).filter(|ips| !ips.is_empty()).or(returning);
+    let noted = noted.map(Vec::as_slice).unwrap_or_default();
     let merged = &desired.merged;
     // What the API server sets where nothing is set is set here, or each reconcile would find a difference.
     let or_default = |value: &Option<String>, default: &str| {

@@ -18,7 +18,12 @@ use kube::ResourceExt;
 
 use super::{address, continuity, demote::demote, mark::restored, plan::own_slices};
 use crate::service::{
-    index::{IMPORT, entry::source_cluster, known::Known, view::Slice},
+    index::{
+        IMPORT,
+        entry::source_cluster,
+        known::Known,
+        view::{Slice, is_made},
+    },
     knowledge::Knowledge,
 };
 
@@ -92,7 +97,8 @@ impl OwnEndpoints {
                 .await;
             done = done.and(put.map(drop));
         }
-        for slice in own.leftover.iter().filter_map(|name| there.get(name)) {
+        let leftover = own.leftover.iter().filter_map(|name| there.get(name));
+        for slice in leftover.filter(|slice| is_made(&***slice)) {
             done = done.and(self.knowledge.services.delete(&self.writer, IMPORT, &**slice, false).await);
         }
         done

@@ -27,7 +27,10 @@ impl Importing {
         }
         let want = derived(known, desired);
         let mut written = match there {
-            None if want.spec.addresses().next().is_some() => self.place_with_address(service, &want).await,
+            None if want.spec.addresses().next().is_some() => {
+                let is_held = desired.returning.as_ref().is_some_and(|returning| !returning.is_fresh);
+                self.place_with_address(service, &want, is_held).await
+            }
             there => self.place_service(there, &want).await,
         };
         if matches!(&written, Err(Error::Refused(why)) if why.contains("trafficDistribution")) {
@@ -42,15 +45,17 @@ impl Importing {
         Ok(written?.or_else(|| there.cloned()).unwrap_or(want))
     }
 
-    /// Creates the Service with the addresses it says, or with others if it cannot have them.
+    /// Creates the Service with the addresses it says, or with others if it cannot have them. If they were released long ago (`is_held`),
+    /// a refusal means that somebody else has them.
     async fn place_with_address(
         &self,
         service: &ServiceName,
         want: &Service,
+        is_held: bool,
     ) -> Result<Option<Service>, Error> {
         let mut written = self.place_service(None, want).await;
         // The API server releases the address of a deleted Service a moment after the Service is gone.
-        for wait in ADDRESS_RELEASE {
+        for wait in ADDRESS_RELEASE.into_iter().filter(|_| !is_held) {
             let Err(Error::Refused(_)) = &written else { break };
             tokio::time::sleep(Duration::from_millis(wait)).await;
             written = self.place_service(None, want).await;

@@ -19,10 +19,13 @@ use super::{
     demote::demote,
     mark::restored,
 };
-use crate::service::index::{
-    entry::{ServiceEntry, source_cluster},
-    known::Known,
-    view::{Service, Slice, is_ours},
+use crate::service::{
+    addresses::Returning,
+    index::{
+        entry::{ServiceEntry, source_cluster},
+        known::Known,
+        view::{Service, Slice, is_ours},
+    },
 };
 
 /// What a reconcile of one import comes to.
@@ -105,6 +108,8 @@ pub(super) struct DesiredImport {
     pub(super) demoted: BTreeSet<String>,
     /// How many addresses of a cluster are left out because endpoints of it must not have them here.
     pub(super) left_out: BTreeMap<String, usize>,
+    /// The addresses that it had until it ended, a short time ago.
+    pub(super) returning: Option<Returning>,
 }
 
 impl DesiredImport {
@@ -259,6 +264,7 @@ fn desired_import(
         accepted: None,
         demoted: BTreeSet::new(),
         left_out,
+        returning: None,
     }
 }
 

@@ -12,12 +12,18 @@ use kit::{index::Part, write::Error};
 use kube::{Resource, ResourceExt};
 
 use super::Importing;
-use crate::service::index::{IMPORT, entry::ServiceEntry, view::Import};
+use crate::service::index::{
+    IMPORT,
+    entry::ServiceEntry,
+    known::Known,
+    view::{Import, is_made},
+};
 
 impl Importing {
-    /// Deletes all that is here of an import.
-    pub(super) async fn remove(&self, entry: &ServiceEntry) -> Result<(), Error> {
-        let mut failed = None;
+    /// Deletes all that is here of an import. Its address is remembered: the import may come back.
+    pub(super) async fn remove(&self, known: &Known) -> Result<(), Error> {
+        let (entry, mut failed) = (&known.entry, None);
+        self.addresses.ends(known, Timestamp::now());
         for slice in entry.imported_slices.values() {
             failed = failed.or(self.delete(&**slice).await.err());
         }
@@ -38,11 +44,14 @@ impl Importing {
         }
     }
 
-    /// Deletes an object of an import, whatever somebody put on it to hold it.
+    /// Deletes an object of an import, whatever somebody put on it to hold it. What we did not make, a copy that has our name, stays.
     pub(super) async fn delete<P: Part<ServiceName, ServiceEntry, DynamicType = ()>>(
         &self,
         object: &P,
     ) -> Result<(), Error> {
+        if !is_made(object) {
+            return Ok(());
+        }
         let held: Vec<_> = object.finalizers().iter().map(String::as_str).collect();
         if !held.is_empty() {
             self.writer.release(object, &held).await?;

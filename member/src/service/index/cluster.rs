@@ -1,6 +1,6 @@
 //! What holds for this cluster as a whole, in one session.
 
-use api::membership::Wire;
+use api::{lacking::Lacking, membership::Wire};
 use clap::ValueEnum;
 
 use super::{limits::Limits, links::Links};
@@ -33,4 +33,6 @@ pub(crate) struct Cluster {
     pub(crate) links: Links,
     /// Which addresses their endpoints may have here.
     pub(crate) limits: Limits,
+    /// Which clusters lack Namespaces, once the leader has told it.
+    pub(crate) lacking: Option<Lacking>,
 }

@@ -22,7 +22,7 @@ use super::{
     endpoints::CoreEndpoints,
     peer::Peer,
     unread::Unread,
-    view::{Export, Import, OwnRecord, Service, Slice, is_ours},
+    view::{Export, Import, OwnRecord, Service, Slice, is_made, is_ours},
 };
 
 /// Everything about one Service name. Most Services of a cluster are neither exported nor imported: of these it has names and nothing
@@ -151,12 +151,12 @@ impl ServiceEntry {
         self.antrea.get(cluster).is_some_and(Peer::is_complete)
     }
 
-    /// Whether something that we imported is here.
+    /// Whether something that we imported is here. What only has our labels and our name is somebody's copy.
     pub(crate) fn is_imported(&self) -> bool {
-        self.own_import().is_some()
-            || self.own_derived().is_some()
-            || self.imported_endpoints.is_some()
-            || !self.imported_slices.is_empty()
+        self.own_import().is_some_and(is_made)
+            || self.own_derived().is_some_and(is_made)
+            || self.imported_endpoints.as_deref().is_some_and(is_made)
+            || self.imported_slices.values().any(|slice| is_made(&**slice))
     }
 
     /// The ServiceImport, if we made it.
@@ -222,7 +222,7 @@ impl Entry for ServiceEntry {
     /// Whether more is known of the name than that there is a Service of it in this cluster.
     fn matters(&self) -> bool {
         self.is_exported()
-            || self.is_imported()
+            || self.imported_endpoints.is_some()
             || self.own_endpoints.is_some()
             || !self.own_slices.is_empty()
             || self.leader_import.is_some()
@@ -290,6 +290,8 @@ pub(crate) struct NamespaceEntry {
     pub(crate) active: bool,
     /// The administrator excluded it from exporting.
     pub(crate) excluded: bool,
+    /// When it was created.
+    pub(crate) created: Option<Timestamp>,
 }
 
 impl Entry for NamespaceEntry {

@@ -294,6 +294,11 @@ pub(crate) fn is_ours(metadata: &ObjectMeta) -> bool {
     is_labelled(metadata, label::MANAGED_BY) || is_written_by(metadata, label::MEMBER)
 }
 
+/// Whether we wrote the object, whatever its labels: only that proves that it is for us to delete.
+pub(crate) fn is_made<K: Resource>(object: &K) -> bool {
+    is_written_by(object.meta(), label::MEMBER)
+}
+
 fn is_labelled(metadata: &ObjectMeta, key: &str) -> bool {
     metadata.labels.as_ref().and_then(|labels| labels.get(key)).is_some_and(|by| by == label::FREEPORT)
 }

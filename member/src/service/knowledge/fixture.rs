@@ -43,6 +43,7 @@ pub(crate) fn nothing() -> Knowledge {
         families: vec![],
         links: Links::default(),
         limits: Limits::default(),
+        lacking: None,
     };
     Knowledge::new(cluster)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::{ServiceName, membership::Wire, name, resource_export::SERVICE};
+use api::{ServiceName, lacking::Lacking, membership::Wire, name, resource_export::SERVICE};
 use serde_json::{Value, json};
 
 use super::{offer, record::record};
@@ -30,6 +30,7 @@ pub(crate) struct Settings {
     pub(crate) families: Vec<String>,
     pub(crate) links: Links,
     pub(crate) limits: Limits,
+    pub(crate) lacking: Option<Lacking>,
     pub(crate) antrea_leads: bool,
     pub(crate) is_excluded: bool,
     pub(crate) under_antrea: UnderAntrea,
@@ -49,11 +50,17 @@ pub(crate) fn known_with(us: &str, entry: &ServiceEntry, settings: Settings) -> 
         families: settings.families,
         links: settings.links,
         limits: settings.limits,
+        lacking: settings.lacking,
     };
     Known {
         service: service(),
         entry: Arc::new(entry.clone()),
-        namespace: NamespaceEntry { exists: true, active: true, excluded: settings.is_excluded },
+        namespace: NamespaceEntry {
+            exists: true,
+            active: true,
+            excluded: settings.is_excluded,
+            created: None,
+        },
         cluster: Arc::new(cluster),
         under_antrea: settings.under_antrea,
     }

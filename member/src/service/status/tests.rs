@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use api::{resource_import::ResourceImportSpec, view::Lenient};
+use api::{lacking::Lacking, resource_import::ResourceImportSpec, view::Lenient};
 
 use super::*;
 use crate::service::{
@@ -138,4 +138,42 @@ fn r39_all_conflicts_are_said_at_once_and_stay_until_there_is_another_verdict() 
     let mut decided = conditions(&[conflict(&[])], &have, Some(2), &now);
     keep_conflict(&mut decided, &have);
     assert_eq!(decided.len(), 1);
+}
+
+#[test]
+fn an_export_names_the_clusters_that_lack_its_namespace() {
+    let mut entry = entry();
+    entry.own_service = Some(Arc::new(own_record("u1", 2)));
+    entry.leader_import = Some(Arc::new(verdict("u1/2", None)));
+    let ready = |lacking: Option<&[&str]>| {
+        let lacks = ["shop".to_owned()].into();
+        let members: Vec<_> = lacking.into_iter().flatten().map(|id| (*id).to_owned()).collect();
+        let lacking = lacking.map(|_| Lacking::of(members.iter().map(|id| (id, &lacks))));
+        desired(&known_with("east", &entry, Settings { lacking, ..Settings::default() })).remove(1)
+    };
+    assert_eq!(ready(Some(&[])).message, "the leader has merged this export");
+    let some = ready(Some(&["north", "west"]));
+    let said = "the leader has merged this export. It is not imported in north, west, because there is no Namespace shop; ";
+    assert!(some.status == Status::True && some.message.starts_with(said), "{}", some.message);
+
+    let now = Time(Timestamp::UNIX_EPOCH);
+    let have = conditions(&[some], &[], Some(1), &now);
+    let mut want = conditions(&[ready(None)], &have, Some(1), &now);
+    keep_lack(&mut want, &have);
+    assert_eq!(want, have, "after a restart nothing is written before it is known");
+    let mut failed = conditions(&[Verdict::new(READY, Status::False, "Failed", "m")], &have, Some(1), &now);
+    keep_lack(&mut failed, &have);
+    assert_eq!(failed[0].message, "m");
+}
+
+#[test]
+fn what_services_do_not_get_is_said_and_the_export_is_valid() {
+    let mut entry = entry();
+    let mut export = entry.export.as_deref().unwrap().clone();
+    let spec = serde_json::json!({"exportedLabels": {"app.kubernetes.io/instance": "shop", "team": "shop"}});
+    export.spec = Lenient(Ok(serde_json::from_value(spec).unwrap()));
+    entry.export = Some(Arc::new(export));
+    let valid = desired(&known("east", &entry)).remove(0);
+    assert_eq!((valid.status, valid.reason.as_str()), (Status::True, "Valid"));
+    assert!(valid.message.contains("do not get app.kubernetes.io/instance,"), "{}", valid.message);
 }

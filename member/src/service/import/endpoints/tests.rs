@@ -132,6 +132,7 @@ fn import(slices: Vec<Slice>, leftover: &[&str]) -> DesiredImport {
         accepted: None,
         demoted: BTreeSet::new(),
         left_out: BTreeMap::new(),
+        returning: None,
     }
 }
 

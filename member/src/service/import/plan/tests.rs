@@ -7,6 +7,7 @@ use api::{
     resource_import::{Exporter, Objection, ResourceImportSpec},
     slice::{Endpoint, SlicePayload, SlicePort as Port},
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kit::{index::Index, objects::Change};
 use serde_json::json;
 
@@ -22,6 +23,7 @@ mod steps;
 
 use super::*;
 use crate::service::{
+    copies::unmade,
     import::{
         apply::keep_old_names,
         object::{derived, service_import},
@@ -127,15 +129,28 @@ fn carried_out_in(us: &str, families: &[String], mut entry: ServiceEntry) -> Ser
             let noted = entry.import.take().and_then(|import| import.metadata.annotations.clone());
             let set = import.metadata.annotations.take().unwrap_or_default();
             import.metadata.annotations = Some(noted.unwrap_or_default().into_iter().chain(set).collect());
-            entry.import = Some(Arc::new(import));
-            entry.derived = derived.map(Arc::new);
+            entry.import = Some(Arc::new(by_us(import)));
+            entry.derived = derived.map(|derived| Arc::new(by_us(derived)));
             entry.accepted = desired.accepted.clone().or(entry.accepted.take());
             entry.imported_slices.retain(|name, _| !desired.leftover.contains(name));
             let slices = desired.slices.into_iter().chain(desired.held);
-            entry.imported_slices.extend(slices.map(|slice| (slice.name_any(), Arc::new(slice))));
+            entry.imported_slices.extend(slices.map(|slice| (slice.name_any(), Arc::new(by_us(slice)))));
         }
     }
     entry
+}
+
+/// As an API server returns what we wrote.
+fn by_us<K: kube::Resource>(mut object: K) -> K {
+    let manager = Some(label::MEMBER.to_owned());
+    object.meta_mut().managed_fields =
+        Some(vec![ManagedFieldsEntry { manager, ..ManagedFieldsEntry::default() }]);
+    object
+}
+
+/// As somebody else would have made it.
+fn not_by_us(metadata: &mut kube::core::ObjectMeta) {
+    (metadata.labels, metadata.managed_fields) = (None, None);
 }
 
 /// As an API server completes it.
@@ -254,9 +269,72 @@ fn a_lost_service_asks_for_its_old_address() {
 }
 
 #[test]
+fn an_import_that_comes_back_asks_for_its_old_address() {
+    let entry = entry(&["east"]);
+    let mut import = imports("west", &entry);
+    let ips = vec!["10.96.0.7".to_owned()];
+    import.returning = Some(Returning { ips, is_fresh: false });
+    let asked = |entry: &ServiceEntry, import: &DesiredImport| {
+        derived(&known("west", &[], entry), import).spec.cluster_ip
+    };
+    assert_eq!(asked(&entry, &import).as_deref(), Some("10.96.0.7"));
+    let there = carried_out("west", entry);
+    assert_eq!(asked(&there, &import).as_deref(), Some("10.96.0.9"), "an address that is there stays");
+}
+
+#[test]
+fn a_service_gets_what_is_exported_but_for_what_tools_act_on() {
+    let mut entry = entry(&["east"]);
+    let exported = MergedMetadata {
+        labels: [
+            ("team", "shop"),
+            ("app.kubernetes.io/instance", "shop"),
+            (label::MCS_SERVICE_NAME, "other"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into(),
+        annotations: [("argocd.argoproj.io/tracking-id".to_owned(), "x".to_owned())].into(),
+    };
+    let import = Arc::make_mut(entry.leader_import.as_mut().unwrap());
+    import.spec.service_import.as_mut().unwrap().metadata = Some(exported);
+    let metadata = derived(&known("west", &[], &entry), &imports("west", &entry)).metadata;
+    let labels = metadata.labels.unwrap();
+    assert_eq!((labels["team"].as_str(), labels[label::MCS_SERVICE_NAME].as_str()), ("shop", "web"));
+    assert!(!labels.contains_key("app.kubernetes.io/instance"));
+    let annotations = metadata.annotations.unwrap();
+    assert_eq!(annotations.keys().collect::<Vec<_>>(), [label::IMPORTED_SERVICE, label::EXPORTED_METADATA]);
+    assert_eq!(annotations[label::EXPORTED_METADATA], r#"{"annotations":[],"labels":["team"]}"#);
+}
+
+#[test]
+fn a_copy_of_an_import_is_nobodys_until_somebody_exports_the_service() {
+    let mut here = carried_out("west", entry(&["east"]));
+    let gone = |entry: &mut ServiceEntry| {
+        (entry.leader_import, entry.accepted) = (None, None);
+        entry.peers.clear();
+    };
+    let mut copy = here.clone();
+    gone(&mut copy);
+    for slice in copy.imported_slices.values_mut() {
+        Arc::make_mut(slice).metadata.managed_fields = None;
+    }
+    Arc::make_mut(copy.import.as_mut().unwrap()).metadata.managed_fields = None;
+    Arc::make_mut(copy.derived.as_mut().unwrap()).metadata.managed_fields = None;
+    assert_eq!(plan("west", &copy), Plan::Nothing);
+    assert_eq!(unmade(&copy).len(), 3);
+    copy.leader_import = here.leader_import.clone();
+    assert!(
+        matches!(plan("west", &copy), Plan::Import(import) if !import.taken),
+        "it becomes the import's own"
+    );
+    gone(&mut here);
+    assert!(unmade(&here).is_empty() && plan("west", &here) != Plan::Nothing, "ours");
+}
+
+#[test]
 fn somebody_elses_service_is_left_alone() {
     let mut entry = carried_out("west", entry(&["east"]));
-    Arc::make_mut(entry.derived.as_mut().unwrap()).metadata.labels = None;
+    not_by_us(&mut Arc::make_mut(entry.derived.as_mut().unwrap()).metadata);
     let import = imports("west", &entry);
     assert!(import.taken && import.slices.is_empty());
     assert_eq!(import.leftover.len(), 1);

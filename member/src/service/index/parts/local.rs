@@ -164,6 +164,7 @@ impl Part<String, NamespaceEntry> for Namespace {
             exists: true,
             active: self.metadata.deletion_timestamp.is_none(),
             excluded: self.labels().get(label::EXPORT).is_some_and(|export| export == label::FALSE),
+            created: self.metadata.creation_timestamp.as_ref().map(|created| created.0),
         };
         let old = std::mem::replace(entry, new);
         IMPORT.when(old != new).and(EXPORT.and(STATUS).when(old.excluded != new.excluded))

@@ -37,8 +37,9 @@ fn addresses(own: &OwnPart) -> Vec<&str> {
 fn own_endpoints_follow_and_a_restart_alone_writes_nothing() {
     let mut here = started();
     let same = alone(&here);
-    let is_there =
-        |slice: &view::Slice| here.imported_slices.get(&slice.name_any()).map(Arc::as_ref) == Some(slice);
+    let is_there = |slice: &view::Slice| {
+        here.imported_slices.get(&slice.name_any()).map(Arc::as_ref) == Some(&by_us(slice.clone()))
+    };
     assert!(same.put.len() == 1 && same.put.iter().all(is_there) && same.leftover.is_empty(), "{same:?}");
     here.slices.insert("web-x".into(), Arc::new(exporting::slice(&["10.1.0.9"])));
     assert_eq!(addresses(&alone(&here)), ["10.1.0.9"]);
@@ -64,7 +65,7 @@ fn what_is_not_ours_or_not_known_stays_as_it_is() {
         Arc::make_mut(here.import.as_mut().unwrap()).status.0.as_mut().unwrap().clusters.remove(0);
     });
     nothing(|here| here.import = None);
-    nothing(|here| Arc::make_mut(here.import.as_mut().unwrap()).metadata.labels = None);
+    nothing(|here| not_by_us(&mut Arc::make_mut(here.import.as_mut().unwrap()).metadata));
     nothing(|here| Arc::make_mut(here.import.as_mut().unwrap()).spec.0 = Err("odd".into()));
     // Its Service was deleted: that comes with the leader.
     let mut here = started();
@@ -72,7 +73,7 @@ fn what_is_not_ours_or_not_known_stays_as_it_is() {
     assert_eq!(alone(&here), OwnPart::default());
     // In place of it there is one of somebody else.
     let mut here = started();
-    Arc::make_mut(here.derived.as_mut().unwrap()).metadata.labels = None;
+    not_by_us(&mut Arc::make_mut(here.derived.as_mut().unwrap()).metadata);
     assert_eq!((alone(&here).put.len(), alone(&here).leftover.len()), (0, 1));
 }
 

@@ -40,7 +40,7 @@ fn who_takes_part_is_read_from_the_others_records() {
     assert_eq!(import.slices[0].endpoints[0].shared.addresses, ["10.1.0.7"]);
 
     for slice in import.slices {
-        known.services.change(Change::Apply(slice));
+        known.services.change(Change::Apply(by_us(slice)));
     }
     let mut going =
         golden(ENDPOINTS_OF_PEER, |r| r["metadata"]["deletionTimestamp"] = json!("2026-11-01T13:00:00Z"));

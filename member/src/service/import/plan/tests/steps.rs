@@ -11,6 +11,7 @@ use super::*;
 use crate::{
     feature::fixture::access,
     service::{
+        addresses::noting::Kept,
         attempts::breaks_at,
         import::{Importing, Room},
         index::endpoints::CoreEndpoints,
@@ -33,6 +34,7 @@ fn importing(client: &Client) -> Importing {
         vouching: Vouching::new(SERVICES, access.leases),
         withdrawals: Shared::default(),
         unanswered: Shared::default(),
+        addresses: Kept::default(),
         room: Shared::new(Room::new(1)),
         antrea: access.antrea,
         leader: client.clone(),
@@ -50,7 +52,7 @@ async fn made(broken: Option<&str>) -> (Vec<String>, bool) {
     for name in LEFT {
         let mut slice = desired.slices[0].clone();
         slice.metadata.name = Some(name.into());
-        here.imported_slices.insert(name.into(), Arc::new(slice));
+        here.imported_slices.insert(name.into(), Arc::new(by_us(slice)));
     }
     desired.leftover = LEFT.map(str::to_owned).into();
     let known =
@@ -64,9 +66,10 @@ async fn made(broken: Option<&str>) -> (Vec<String>, bool) {
 async fn removed(broken: Option<&str>) -> (Vec<String>, bool) {
     let mut here = carried_out_in("west", &["IPv4".to_owned()], entry(&["east", "north"]));
     let endpoints = json!({"metadata": {"name": "antrea-mc-web", "namespace": "shop"}});
-    here.imported_endpoints = Some(Arc::new(serde_json::from_value::<CoreEndpoints>(endpoints).unwrap()));
+    here.imported_endpoints =
+        Some(Arc::new(by_us(serde_json::from_value::<CoreEndpoints>(endpoints).unwrap())));
     let (client, tried) = breaks_at(broken);
-    let done = importing(&client).remove(&here).await;
+    let done = importing(&client).remove(&known("west", &[], &here)).await;
     (tried.with(std::mem::take), done.is_ok())
 }
 
