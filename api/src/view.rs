@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 pub use self::{
-    meta::{Annotated, Identity, Meta, Named, Part},
+    meta::{Annotated, Identity, Meta, Named, Part, Written},
     metadata::{annotated, is_written_by, lean, ours, ours_annotated, owned, sourced, unlabelled},
     tolerant::Tolerant,
 };

@@ -4,7 +4,10 @@ mod finalizer;
 
 use std::time::Duration;
 
-use api::label;
+use api::{
+    label,
+    view::{Meta, Written, is_written_by},
+};
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
@@ -89,6 +92,26 @@ impl<'a> Eraser<'a> {
             body: json!(item),
         };
         Ok(found.into_iter().map(object).collect())
+    }
+
+    /// Objects of a kind that the member wrote itself, in all Namespaces; none without their CRD. What somebody copied others wrote. Of each
+    /// object there is the metadata, with who wrote it.
+    pub(crate) async fn list_written<K: Resource<DynamicType = ()>>(
+        &self,
+        labels: &str,
+    ) -> Result<Vec<Object>, Error> {
+        let resource = ApiResource::erase::<K>(&());
+        let client = self.cluster.client.clone();
+        let api = Api::<Meta<Dynamic, Written>>::all_with(client, &resource);
+        let found = self.cluster.pages(&resource.plural, &api, labels).await?;
+        let written = found.into_iter().filter(|item| is_written_by(&item.metadata, label::MEMBER));
+        let object = |item: Meta<Dynamic, Written>| Object {
+            resource: resource.clone(),
+            name: item.name_any(),
+            namespace: item.namespace(),
+            body: json!({"metadata": item.metadata}),
+        };
+        Ok(written.map(object).collect())
     }
 
     /// Number of objects of a kind in all Namespaces; none without their CRD.

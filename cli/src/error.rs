@@ -74,6 +74,15 @@ pub enum Error {
         /// What is in the way.
         reason: String,
     },
+    /// An API server refuses what a daemon has to write. What was done stays. Change the policy, webhook, quota or right that refuses it: the
+    /// daemon goes on by itself.
+    #[error("{cluster}: {reason}")]
+    WriteRefused {
+        /// Context of the cluster whose daemon it is.
+        cluster: String,
+        /// What is refused, with the API server's words.
+        reason: String,
+    },
     /// An object has no YAML form.
     #[error("{object}: {source}")]
     Yaml {

@@ -24,11 +24,9 @@ pub async fn forbid(cluster: &Cluster, name: &str, spec: Value) {
     let _: ValidatingAdmissionPolicyBinding = cluster.create_cluster_wide(binding).await;
 }
 
-/// Refuses to Freeport's daemons the writes of Services and of records for which `refused` holds, a CEL expression about `request`,
-/// `variables.name`, the name of the object, and `variables.subresource`. `namespace` is one that is there. Returns when the policy is in force.
+/// Refuses to Freeport's daemons the writes of Services, of offloading and of records for which `refused` holds: see [`forbid_writers`].
 pub async fn forbid_daemons(cluster: &Cluster, namespace: &str, name: &str, refused: &str) {
     let resources = [
-        "configmaps",
         "services",
         "serviceexports/status",
         "serviceimports",
@@ -36,19 +34,66 @@ pub async fn forbid_daemons(cluster: &Cluster, namespace: &str, name: &str, refu
         "endpointslices",
         "resourceexports",
         "resourceimports",
+        "namespaces",
+        "nodes",
+        "nodes/status",
+        "leases",
+        "secrets",
+        "pods",
+        "pods/status",
+        "rolebindings",
+        "namespaceoffloadings",
+        "namespaceoffloadings/status",
+        "namespacemaps",
+        "namespacemaps/status",
+        "offloadpeers/status",
+        "offloadoffers",
+        "shadowpods",
+        "shadowpods/status",
     ];
+    let groups = [
+        "discovery.k8s.io",
+        "coordination.k8s.io",
+        "rbac.authorization.k8s.io",
+        "multicluster.x-k8s.io",
+        "multicluster.crd.antrea.io",
+        "multicluster.freeport.dev",
+        "offloading.liqo.io",
+    ];
+    let refused = format!("request.userInfo.username.contains('freeport') && ({refused})");
+    forbid_writers(cluster, namespace, name, (&groups, &resources), &refused).await;
+}
+
+/// Refuses the writes of these groups, and of the group without a name, and resources for which `refused` holds, a CEL expression about `request`,
+/// `variables.name`, the name of the object, `variables.within`, its Namespace and that of the Pod it is about, and `variables.subresource`. `namespace`
+/// is one that is there. Returns when the policy is in force.
+pub async fn forbid_writers(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+    (groups, resources): (&[&str], &[&str]),
+    refused: &str,
+) {
+    let (groups, resources) = ([&[""], groups].concat(), [&["configmaps"], resources].concat());
     let rule = json!({
-        "apiGroups": ["", "discovery.k8s.io", "multicluster.x-k8s.io", "multicluster.crd.antrea.io"], "apiVersions": ["*"],
-        "operations": ["CREATE", "UPDATE", "DELETE"], "resources": resources,
+        "apiGroups": groups, "apiVersions": ["*"], "operations": ["CREATE", "UPDATE", "DELETE"], "resources": resources,
     });
     let object_name = "(request.operation == 'DELETE' ? oldObject : object).metadata.name";
+    let written = "(request.operation == 'DELETE' ? oldObject : object)";
+    let within = format!(
+        "(has(request.namespace) ? request.namespace : '') + \
+         (request.resource.resource == 'shadowpods' ? ' ' + {written}.spec.namespace : '')"
+    );
     let subresource = "has(request.subResource) ? request.subResource : ''";
     let probe = "variables.name == 'refused-to-everybody'";
-    let daemons = "request.userInfo.username.contains('freeport')";
-    let refused = format!("{probe} || {daemons} && ({refused})");
+    let refused = format!("{probe} || {refused}");
     let spec = json!({
         "matchConstraints": {"resourceRules": [rule]},
-        "variables": [{"name": "name", "expression": object_name}, {"name": "subresource", "expression": subresource}],
+        "variables": [
+            {"name": "name", "expression": object_name},
+            {"name": "within", "expression": within},
+            {"name": "subresource", "expression": subresource},
+        ],
         "validations": [{"expression": format!("!({refused})"), "message": NOT_THIS_ONE}],
     });
     forbid(cluster, name, spec).await;

@@ -195,14 +195,14 @@ where
     }
 }
 
-/// Deletes it where it is there.
-async fn remove<P>(writer: &Writer, object: &P) -> Result<(), Error>
+/// Deletes the object of this name if it is one that `is_ours`.
+async fn remove<P>(writer: &Writer, object: &P, is_ours: impl FnOnce(&P) -> bool) -> Result<(), Error>
 where
     P: Resource<DynamicType = ()> + DeserializeOwned,
 {
     match writer.read(object).await {
-        Ok(there) => writer.delete(&there, false).await,
-        Err(Error::Gone) => Ok(()),
+        Ok(there) if is_ours(&there) => writer.delete(&there, false).await,
+        Ok(_) | Err(Error::Gone) => Ok(()),
         Err(error) => Err(error),
     }
 }

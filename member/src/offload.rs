@@ -9,6 +9,7 @@
 //! | [`selection`] | which clusters a NamespaceOffloading selects: pure |
 //! | [`refused`] | Pods that are refused at virtual nodes |
 //! | [`withdrawn`] | whether what is gone was taken back |
+//! | [`writes`] | writes that API servers refuse, by whom they are about |
 //! | [`peer`], [`node`], [`namespace`], [`own_map`], [`map`], [`status`], [`pod`], [`shadow`] | the controllers |
 //! | [`watches`] | how it is learned |
 //! | [`secret`] | a Secret that we keep, or leave to whose it is |
@@ -44,6 +45,7 @@ mod status;
 mod view;
 mod watches;
 mod withdrawn;
+mod writes;
 
 use api::{label, unwritten::OFFLOADING};
 use futures::{FutureExt, future::BoxFuture};

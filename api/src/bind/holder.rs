@@ -76,17 +76,30 @@ fn is_fresh(status: &ClusterBindingStatus, now: Timestamp) -> bool {
     until.is_ok_and(|until| until > now) && now.checked_add(SKEW).is_ok_and(|latest| last <= latest)
 }
 
+/// Reports whether the cluster that held the contract has released it, and no cluster holds it since.
+pub fn is_released(status: &ClusterBindingStatus) -> bool {
+    held_by(status).is_none() && status.conditions.iter().any(|condition| condition.type_ == HELD)
+}
+
 /// The conditions with `us` as the holder.
 pub fn noted(conditions: &[Condition], us: &str, now: Timestamp) -> Vec<Condition> {
-    let mut all: Vec<_> = conditions.iter().filter(|condition| condition.type_ != HELD).cloned().collect();
-    all.push(Condition {
-        type_: HELD.to_owned(),
-        status: "True".to_owned(),
-        last_transition_time: Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now))),
-        message: Some(us.to_owned()),
-        ..Condition::default()
-    });
-    all
+    with(conditions, Condition { status: "True".to_owned(), message: Some(us.to_owned()), ..held(now) })
+}
+
+/// The conditions without a holder. `Unknown`, since the summary of kube-bind does not count that.
+pub fn released(conditions: &[Condition], now: Timestamp) -> Vec<Condition> {
+    let reason = Some("Released".to_owned());
+    with(conditions, Condition { status: "Unknown".to_owned(), reason, ..held(now) })
+}
+
+fn held(now: Timestamp) -> Condition {
+    let since = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
+    Condition { type_: HELD.to_owned(), last_transition_time: Some(since), ..Condition::default() }
+}
+
+fn with(conditions: &[Condition], held: Condition) -> Vec<Condition> {
+    let others = conditions.iter().filter(|condition| condition.type_ != HELD).cloned();
+    others.chain([held]).collect()
 }
 
 #[cfg(test)]
@@ -108,6 +121,11 @@ mod tests {
             ClusterBindingStatus { conditions: noted(&held("them").conditions, "us", at(2)), ..held("") };
         assert_eq!((other(&taken), taken.conditions.len()), (None, 1));
         assert_eq!(other(&held("")), None, "nobody is noted");
+        let freed =
+            ClusterBindingStatus { conditions: released(&held("them").conditions, at(3)), ..held("") };
+        assert_eq!((other(&freed), held_by(&freed), freed.conditions.len()), (None, None, 1));
+        assert!(is_released(&freed) && !is_released(&held("them")));
+        assert!(!is_released(&ClusterBindingStatus::default()), "nobody held it before");
         let mut untrue = held("them");
         untrue.conditions[0].status = "False".into();
         assert_eq!(other(&untrue), None);

@@ -132,6 +132,8 @@ pub const ACCEPTED: &str = "Accepted";
 pub const CREATION_LOOP_BACK_OFF: &str = "CreationLoopBackOff";
 /// Phase of a twin: it is being deleted.
 pub const TERMINATING: &str = "Terminating";
+/// Reason of phase Terminating: the host's API server refuses to delete the twin.
+pub const DELETION_REFUSED: &str = "DeletionRefused";
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,11 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::label;
-use crate::name::{check_cluster_id, hash, is_dns_label};
+use crate::{
+    label::MEMBER,
+    name::{check_cluster_id, hash, is_dns_label},
+    view::is_written_by,
+};
 
 /// Name of the NamespaceMap of a home and a host: `1.<origin>.<destination>`, or `2.` if the origin has two labels.
 pub fn namespace_map(origin: &str, destination: &str) -> String {
@@ -20,16 +24,18 @@ pub fn of_namespace_map(record: &str) -> Option<(&str, &str)> {
     of_pair(record)
 }
 
-/// Whether a Namespace of cluster `us` is the twin of one elsewhere: its label and the map in its annotation agree about the home, and the
-/// map is for `us`. A copy that somebody made of a twin in another cluster is none. Where nobody knows who we are, any host will do.
-pub fn is_twin(namespace: &ObjectMeta, us: Option<&str>) -> bool {
+/// Reports whether a Namespace is a twin that the member of cluster `us` made: its label and the map in its annotation agree about the home,
+/// the map is for `us`, and the member wrote it (`managedFields`). A copy of a twin is none, in this cluster or in another one. The metadata
+/// is complete, or was decoded with [`ours_annotated`](crate::view::ours_annotated).
+pub fn is_twin(namespace: &ObjectMeta, us: &str) -> bool {
     let says =
         |of: &Option<BTreeMap<String, String>>, key: &str| of.as_ref().and_then(|of| of.get(key)).cloned();
     let home = says(&namespace.labels, label::REMOTE_CLUSTER_ID);
     let map = says(&namespace.annotations, label::MANAGED_BY_NAMESPACE_MAP);
     map.as_deref()
         .and_then(of_namespace_map)
-        .is_some_and(|(origin, host)| home.as_deref() == Some(origin) && us.is_none_or(|us| us == host))
+        .is_some_and(|(origin, host)| home.as_deref() == Some(origin) && us == host)
+        && is_written_by(namespace, MEMBER)
 }
 
 /// Name of the OffloadOffer of a host to a home: `1.<host>.<home>`, or `2.` if the host has two labels.
@@ -98,6 +104,7 @@ pub fn hostname(cluster: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
     use proptest::prelude::*;
 
     use super::*;
@@ -106,21 +113,27 @@ mod tests {
     const UID: &str = "0b0e3a5c-9f61-4b9e-8f5e-3a1de4b2a001";
 
     #[test]
-    fn a_copy_of_a_twin_in_another_cluster_is_none() {
+    fn a_copy_of_a_twin_is_none() {
         let of = |home: Option<&str>, map: Option<&str>| {
             let one = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into();
+            let by = ManagedFieldsEntry { manager: Some(MEMBER.into()), ..Default::default() };
             ObjectMeta {
+                managed_fields: Some(vec![by]),
                 labels: home.map(|home| one(label::REMOTE_CLUSTER_ID, home)),
                 annotations: map.map(|map| one(label::MANAGED_BY_NAMESPACE_MAP, map)),
                 ..ObjectMeta::default()
             }
         };
         let twin = of(Some("west"), Some("1.west.east"));
-        assert!(is_twin(&twin, Some("east")) && is_twin(&twin, None));
-        assert!(!is_twin(&twin, Some("north")), "restored from a backup of east");
-        assert!(!is_twin(&of(Some("south"), Some("1.west.east")), Some("east")));
-        assert!(!is_twin(&of(Some("west"), None), None) && !is_twin(&of(None, Some("1.west.east")), None));
-        assert!(!is_twin(&of(Some("west"), Some("west.east")), None));
+        assert!(is_twin(&twin, "east"));
+        assert!(!is_twin(&twin, "north"), "restored from a backup of east");
+        let by = ManagedFieldsEntry { manager: Some("kubectl".into()), ..Default::default() };
+        assert!(!is_twin(&ObjectMeta { managed_fields: Some(vec![by]), ..twin }, "east"), "a copy");
+        assert!(!is_twin(&of(Some("south"), Some("1.west.east")), "east"));
+        assert!(
+            !is_twin(&of(Some("west"), None), "east") && !is_twin(&of(None, Some("1.west.east")), "east")
+        );
+        assert!(!is_twin(&of(Some("west"), Some("west.east")), "east"));
     }
 
     #[test]

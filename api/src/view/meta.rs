@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::{Deserialize, Deserializer};
 
-use super::metadata::{annotated, identity};
+use super::metadata::{annotated, identity, ours_annotated};
 
 /// The metadata of an object of kind `K`, as far as `P` keeps it; asked for, the API server sends no more. Unlike kube's
 /// `PartialObjectMeta` it decodes whatever an API server holds: everyone who may write an object may put times into its managedFields
@@ -14,7 +14,7 @@ use super::metadata::{annotated, identity};
 #[derive(Deserialize)]
 #[serde(bound = "P: Part")]
 pub struct Meta<K, P = Annotated> {
-    /// Without managedFields and owners.
+    /// Without owners, and without managedFields unless `P` keeps them.
     #[serde(deserialize_with = "P::decode")]
     pub metadata: ObjectMeta,
     #[serde(skip)]
@@ -40,6 +40,15 @@ pub enum Annotated {}
 impl Part for Annotated {
     fn decode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
         annotated(deserializer)
+    }
+}
+
+/// What [`Annotated`] keeps, and which of our daemons wrote the object ([`is_written_by`](super::is_written_by)).
+pub enum Written {}
+
+impl Part for Written {
+    fn decode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+        ours_annotated(deserializer)
     }
 }
 

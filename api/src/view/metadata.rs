@@ -52,10 +52,13 @@ pub fn owned<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D
     Ok(ObjectMeta { owner_references, managed_fields: None, ..all.into_meta() })
 }
 
-/// Whether the daemon `manager` wrote the object, whatever has become of its labels since: says metadata that was decoded as
-/// [`ours`].
+/// Reports whether the daemon `manager` wrote the object itself, and not only its status, whatever has become of its labels since. The
+/// metadata is complete, or was decoded as [`ours`].
 pub fn is_written_by(metadata: &ObjectMeta, manager: &str) -> bool {
-    metadata.managed_fields.iter().flatten().any(|entry| entry.manager.as_deref() == Some(manager))
+    metadata.managed_fields.iter().flatten().any(|entry| {
+        entry.manager.as_deref() == Some(manager)
+            && entry.subresource.as_deref().unwrap_or_default().is_empty()
+    })
 }
 
 /// Not flattened from [`Lean`]: serde would keep what is skipped until all is read.

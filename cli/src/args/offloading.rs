@@ -195,7 +195,13 @@ struct UnoffloadNamespaceArgs {
     /// Delete; without this it is only said what would go.
     #[arg(long)]
     yes: bool,
-    /// Limit of the wait for each Namespace.
+    /// End Pods in twins at once, also where nothing serves in their place.
+    ///
+    /// Without it, Pods of Deployments and ReplicaSets that are ready in twins are evicted one after the other, so that each is replaced here
+    /// before the next one ends; PodDisruptionBudgets hold.
+    #[arg(long, requires = "yes")]
+    now: bool,
+    /// Limit of the wait for each Namespace, and for each Pod that is replaced.
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
     timeout: Duration,
     #[command(flatten)]
@@ -227,6 +233,7 @@ pub(super) async fn unoffload(
         cluster: args.place.into(),
         namespaces: args.names,
         yes: args.yes,
+        now: args.now,
         timeout: args.timeout,
     };
     unoffload_namespaces(&options, say).await?;

@@ -190,7 +190,7 @@ impl Consumer<'_> {
             _ => None,
         };
         let uid = match &contract {
-            Some(contract) => contract.is_of(self.cluster).await?,
+            Some(contract) => contract.is_of(self.cluster, self.take_over).await?,
             None => known.binding.as_ref().and_then(|binding| contract_of(binding).map(str::to_owned)),
         };
         let exported = match &contract {

@@ -14,7 +14,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, PostParams, Preconditions},
 };
 
 use super::{
@@ -104,7 +104,8 @@ pub(super) async fn contract(
     let created = created.ok_or_else(|| provider.refuse(format!("it has no Namespace {SYSTEM}")))?;
     let name = created.name_any();
     say(&format!("{}: asked for a contract: BindableResourcesRequest {SYSTEM}/{name}", provider.name));
-    let params = DeleteParams::default();
+    let params =
+        DeleteParams::default().preconditions(Preconditions { uid: created.uid(), resource_version: None });
     let forget = async || {
         let delete = known(asked.delete(&name, &params));
         provider.request(format!("delete BindableResourcesRequest {SYSTEM}/{name}"), delete).await
@@ -224,7 +225,8 @@ async fn take(provider: &Cluster, status: &BindableResourcesRequestStatus) -> Re
     let bytes = secret.data.as_ref().and_then(|data| data.get(&at.key));
     let bytes = bytes.ok_or_else(|| provider.refuse(format!("{place} has no key {}", at.key)))?;
     let answer = Answer::read(&bytes.0).map_err(|why| provider.refuse(format!("{place}: {why}")))?;
-    let params = DeleteParams::default();
+    let only = Preconditions { uid: secret.uid(), resource_version: None };
+    let params = DeleteParams::default().preconditions(only);
     let delete = known(secrets.delete(&at.name, &params));
     provider.request(format!("delete {place}"), delete).await?;
     Ok(answer)

@@ -88,12 +88,17 @@ fn with_twins(offloaded: Vec<Object>, peers: &[Object]) -> Vec<String> {
     all.into_iter().collect()
 }
 
-/// The twins here that have our mark, of whatever home.
+/// The twins that the member of this cluster made, of whatever home; none where nobody knows its ID.
 async fn twins(here: &Eraser<'_>, us: Option<&str>) -> Result<Vec<Object>, Error> {
-    let ours = format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID);
-    let mut twins = here.list::<Namespace>(None, &ours).await?;
+    let Some(us) = us else { return Ok(Vec::new()) };
+    let mut twins = here.list_written::<Namespace>(&mark()).await?;
     twins.retain(|twin| names::is_twin(&twin.metadata(), us));
     Ok(twins)
+}
+
+/// Selects what has the mark of a twin, also copies of one.
+fn mark() -> String {
+    format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID)
 }
 
 /// Nothing asks the webhook any more.
@@ -129,14 +134,25 @@ async fn give_back(here: &mut Eraser<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Nodes and twins that have our mark.
+/// Nodes that have our mark, and twins.
 async fn take_away(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(), Error> {
     let ours = format!("{}={}", general::MANAGED_BY, general::FREEPORT);
     let nodes = format!("{ours},{}={}", label::TYPE, label::VIRTUAL_NODE);
     let nodes = here.list::<Node>(None, &nodes).await?;
     here.delete_all(&nodes).await?;
     let twins = twins(here, us).await?;
-    here.delete_all(&twins).await
+    here.delete_all(&twins).await?;
+    let is_deleted = |name: &String| twins.iter().any(|twin| twin.name == *name);
+    let left = here.list::<Namespace>(None, &mark()).await?.into_iter().map(|namespace| namespace.name);
+    let left: Vec<_> = left.filter(|name| !is_deleted(name)).collect();
+    if !left.is_empty() {
+        here.say(&format!(
+            "left Namespaces as they are, since nothing proves that freeport-member made them in this cluster: {}; delete them if nobody needs \
+             them",
+            list(&left)
+        ));
+    }
+    Ok(())
 }
 
 /// Takes back what member `id` wanted of others, waits until those that run have let go of it, and deletes its maps, offers and

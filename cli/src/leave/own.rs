@@ -55,25 +55,29 @@ pub(super) async fn withdraw(
     let identity = traces.identity();
     offloading::warn(&mut here, identity.as_ref().map(|(_, id)| id.as_str())).await?;
     depart(&mut here, &traces, membership::LEAVE).await?;
-    if !here.dry_run
-        && let Left::Waiting { refused } = left(&mut here, membership::LEAVE, options.timeout).await?
-    {
-        let why = match refused {
-            Some(refused) => format!(
-                "{refused}. Change the policy, webhook or right that refuses it, and run this again: freeport-member goes on by itself"
-            ),
-            None => "does freeport-member run, and does it reach the leader? If the leader is gone, run `freeport leave \
-                     --force`"
-                .to_owned(),
-        };
-        return Err(Error::Timeout {
-            cluster: cluster.name.clone(),
-            missing: format!(
-                "the member has not left: {why}. ConfigMap {SYSTEM}/{} is still there",
-                membership::NAME
-            ),
-            limit: options.timeout,
-        });
+    if !here.dry_run {
+        let is_there = format!("ConfigMap {SYSTEM}/{} is still there", membership::NAME);
+        match left(&mut here, membership::LEAVE, options.timeout).await? {
+            Left::Done => {}
+            Left::Refused(refused) => {
+                let reason = format!(
+                    "the member has not left: {refused}. Change the policy, webhook or right that refuses it, and run this again: \
+                     freeport-member goes on by itself. {is_there}"
+                );
+                return Err(Error::WriteRefused { cluster: cluster.name.clone(), reason });
+            }
+            Left::Waiting => {
+                let missing = format!(
+                    "the member has not left: does freeport-member run, and does it reach the leader? If the leader is gone, run `freeport \
+                     leave --force`. {is_there}"
+                );
+                return Err(Error::Timeout {
+                    cluster: cluster.name.clone(),
+                    missing,
+                    limit: options.timeout,
+                });
+            }
+        }
     }
     offloading::forget_webhook(&mut here).await?;
     forget(&mut here, &traces).await?;
@@ -231,13 +235,17 @@ async fn tell(here: &mut Eraser<'_>, note: &Object, how: &str) -> Result<(), Err
 enum Left {
     /// It has deleted its note, which it does last.
     Done,
-    /// It has not, and there was no progress for as long as the command waits. `refused` is what API servers refuse to the member.
-    Waiting { refused: Option<String> },
+    /// It has not, because API servers refuse this to it.
+    Refused(String),
+    /// It has not, and there was no progress for as long as the command waits.
+    Waiting,
 }
 
-/// Waits until the member has left, or nothing changed for `limit`.
+/// Waits until the member has left, until it is refused something, or until nothing changed for `limit`.
 async fn left(here: &mut Eraser<'_>, how: &str, limit: Duration) -> Result<Left, Error> {
-    let (mut start, mut before, mut said) = (Instant::now(), None, None);
+    let (mut start, mut before) = (Instant::now(), None);
+    let mut refusal = None::<(String, Instant)>;
+    let begun = start;
     loop {
         let Some(note) = here.read(&note()).await? else {
             return Ok(Left::Done);
@@ -250,31 +258,48 @@ async fn left(here: &mut Eraser<'_>, how: &str, limit: Duration) -> Result<Left,
             start = Instant::now();
         }
         let refused = note.metadata().annotations.and_then(|mut all| all.remove(label::REFUSED));
-        if let Some(refused) = refused.as_ref().filter(|refused| said.as_ref() != Some(*refused)) {
-            here.say(&format!("waiting for the member: {refused}"));
+        let is_new = |known: &Option<(String, Instant)>, refused: &String| {
+            known.as_ref().is_none_or(|(known, _)| known != refused)
+        };
+        match refused {
+            None => refusal = None,
+            Some(refused) if is_new(&refusal, &refused) => {
+                here.say(&format!("waiting for the member: {refused}"));
+                refusal = Some((refused, Instant::now()));
+            }
+            Some(_) => {}
         }
-        said = refused;
+        if let Some((refused, since)) = &refusal
+            && since.elapsed() >= refused_wait(since.duration_since(begun)).min(limit)
+        {
+            return Ok(Left::Refused(refused.clone()));
+        }
         if start.elapsed() >= limit {
-            return Ok(Left::Waiting { refused: said });
+            return Ok(Left::Waiting);
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// Time for which a refusal has to last that was first seen so long after the command started. One that was there at the start may be of an
+/// earlier attempt: the member tries again after 30 s at the latest, and removes it.
+fn refused_wait(seen_after: Duration) -> Duration {
+    if seen_after < PAUSE { Duration::from_secs(40) } else { Duration::from_secs(5) }
 }
 
 /// Deletes what was imported, in all Namespaces, and what says that the cluster is a member. ServiceImports first: a member that runs would
 /// create the rest again.
 async fn clear(here: &mut Eraser<'_>) -> Result<(), Error> {
     let realised = format!("{},{}", made_by_us(), label::MCS_SERVICE_NAME);
-    let imports = here.list::<ServiceImport>(None, &made_by_us()).await?;
+    let imports = here.list_written::<ServiceImport>(&made_by_us()).await?;
     here.delete_all(&imports).await?;
-    let mut slices = here.list::<EndpointSlice>(None, &realised).await?;
-    // What somebody copied has our labels, and another name.
+    let mut slices = here.list_written::<EndpointSlice>(&realised).await?;
     slices.retain(|slice| name::service_of_slice(&slice.name).is_some());
     here.delete_all(&slices).await?;
-    let mut endpoints = here.list::<Endpoints>(None, &realised).await?;
+    let mut endpoints = here.list_written::<Endpoints>(&realised).await?;
     endpoints.retain(realises);
     here.delete_all(&endpoints).await?;
-    let mut services = here.list::<Service>(None, &realised).await?;
+    let mut services = here.list_written::<Service>(&realised).await?;
     services.retain(realises);
     here.delete_all(&services).await?;
     // That the cluster belongs to the set goes before its ID (R-59).

@@ -9,7 +9,7 @@ use api::offload::{
     view::NamespaceOffloadingView,
 };
 
-use super::condition;
+use super::{condition, refused::reported};
 
 /// How far it is, in words.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,6 +24,15 @@ pub(crate) enum Progress {
 
 /// How far it is, as its status says.
 pub(crate) fn progress(offloading: Option<&NamespaceOffloadingView>) -> Progress {
+    let progress = far(offloading);
+    let status = offloading.and_then(|offloading| offloading.status.0.as_ref().ok());
+    match (progress, status.and_then(|status| reported(&status.conditions))) {
+        (Progress::Waits(message), Some(refused)) => Progress::Failed(format!("{message}; {refused}")),
+        (progress, _) => progress,
+    }
+}
+
+fn far(offloading: Option<&NamespaceOffloadingView>) -> Progress {
     let Some(offloading) = offloading else {
         return Progress::Failed("somebody deleted its NamespaceOffloading".into());
     };
@@ -138,6 +147,20 @@ mod tests {
         assert_eq!(with("InProgress", &enforced(), &creating()), waits);
         let Progress::Done(message) = with("NoClusterSelected", &enforced(), &creating()) else { panic!() };
         assert!(message.contains("no cluster is selected"), "{message}");
+    }
+
+    #[test]
+    fn it_does_not_come_while_an_api_server_refuses_what_it_needs() {
+        let ready = |reason| said("Ready", "False", reason);
+        let refused = || json!([said("WritesAccepted", "False", "Refused")]);
+        let failed = Progress::Failed("east: Creating: m; m".into());
+        assert_eq!(with("InProgress", &refused(), &ready("Creating")), failed);
+        let both = json!([
+            said("WritesAccepted", "False", "Refused"),
+            said("PlacementEnforced", "True", "Enforced")
+        ]);
+        let done = with("Ready", &both, &said("Ready", "True", "NamespaceCreated"));
+        assert!(matches!(done, Progress::Done(_)), "what is refused is about something else");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `freeport unoffload namespace`: says what goes where, and with `--yes` deletes the NamespaceOffloading and waits until the twins have
 //! gone.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::{
     label::TRUE,
@@ -24,8 +24,9 @@ use serde_json::json;
 
 use super::{
     away::explained,
-    can_offload, condition,
+    can_offload, condition, homecoming,
     namespace::{offloading, read},
+    refused,
     twins::{clusters, goes, perhaps_with_twin, with_twin},
     vanished::Vanished,
 };
@@ -47,7 +48,9 @@ pub struct UnoffloadOptions {
     pub namespaces: Vec<String>,
     /// Do it; otherwise only say what goes.
     pub yes: bool,
-    /// Limit of the wait for each Namespace.
+    /// End Pods in twins at once, also where nothing serves in their place.
+    pub now: bool,
+    /// Limit of the wait for each Namespace, and for each Pod that is replaced.
     pub timeout: Duration,
 }
 
@@ -79,7 +82,12 @@ pub async fn unoffload_namespaces(
         goes |= has_something;
         if options.yes && has_something {
             let there = match there {
-                Some(there) => there,
+                Some(there) => {
+                    if !options.now && there.metadata.deletion_timestamp.is_none() {
+                        homecoming::replace(&cluster, &there, options.timeout, say).await?;
+                    }
+                    there
+                }
                 None => create(&cluster, namespace).await?,
             };
             delete(&cluster, namespace, &there).await?;
@@ -205,11 +213,12 @@ async fn delete(cluster: &Cluster, namespace: &str, there: &NamespaceOffloadingV
 }
 
 async fn wait(cluster: &Cluster, namespace: &str, limit: Duration, say: Say<'_>) -> Result<(), Error> {
+    let begun = Instant::now();
     let probe = async || {
-        Ok(match read(cluster, namespace).await? {
-            None => Ok(()),
-            Some(there) => Err(explained(cluster, what_is_left(&there)).await),
-        })
+        let Some(there) = read(cluster, namespace).await? else { return Ok(Ok(())) };
+        let refused = there.status.0.as_ref().ok().and_then(refused::keeps_twins);
+        refused::stop(cluster, refused, begun, limit)?;
+        Ok(Err(explained(cluster, what_is_left(&there)).await))
     };
     let waiting = |message: &str| say(&format!("{}: waiting for {namespace}: {message}", cluster.name));
     match rollout::wait(limit, probe, waiting).await? {
@@ -228,9 +237,13 @@ async fn wait(cluster: &Cluster, namespace: &str, limit: Duration, say: Say<'_>)
 fn what_is_left(there: &NamespaceOffloadingView) -> String {
     let Ok(status) = &there.status.0 else { return "freeport-member cannot read its status".into() };
     let left: Vec<_> = clusters(status).into_iter().map(|cluster| what_it_does(status, cluster)).collect();
-    match left.as_slice() {
+    let left = match left.as_slice() {
         [] => "freeport-member has not removed its finalizer yet".into(),
         left => left.join("; "),
+    };
+    match refused::keeps_twins(status) {
+        Some(refused) => format!("{left}; {refused}"),
+        None => left,
     }
 }
 

@@ -21,7 +21,8 @@ use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::
 use kube::api::ObjectMeta;
 
 pub(super) use self::binding::{
-    Asked, Binding, Consumer, Contract, Exported, Left, Offered, Provider, unanswered_ask, unanswered_request,
+    Asked, Binding, Consumer, Contract, Exported, Left, Offered, Provider, refused_ask, refused_namespace,
+    refused_request, unanswered_ask, unanswered_request,
 };
 use crate::{
     deletion::Deletion,

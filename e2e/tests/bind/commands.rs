@@ -29,7 +29,7 @@ pub(super) async fn freeport(world: &World, line: &str) -> Ran {
     run(&program, &format!("bind {line}"), &[("KUBECONFIG", &world.fleet.kubeconfig())], "").await
 }
 
-async fn status(world: &World, context: &str) -> Ran {
+pub(super) async fn status(world: &World, context: &str) -> Ran {
     let program = program::path("cli", "freeport").await.unwrap();
     let (line, kubeconfig) = (format!("status --context {context}"), world.fleet.kubeconfig());
     run(&program, &line, &[("KUBECONFIG", &kubeconfig)], "").await

@@ -3,7 +3,7 @@
 use api::bind::{export::APIServiceNamespace, label};
 use e2e::{
     binding::{
-        BINDING, Offered, becomes, bind_with, binding_says,
+        BINDING, Offered, becomes, bind, bind_with, binding_says,
         provider::{contract_for, granted},
     },
     cluster::Cluster,
@@ -52,17 +52,21 @@ fn of_two_clusters_with_one_contract_the_second_touches_nothing_until_it_takes_o
         binding_says(world, "east", NAME, "Connected", "False", "ContractInUse").await;
         always("the copy stays", is_untouched).await;
         binding_says(world, "west", NAME, "Ready", "True", "").await;
+        // It waits for nobody to end there.
+        unbind(world, "east", &offered).await;
+        bind(east, NAME, &offered).await;
+        binding_says(world, "east", NAME, "Connected", "False", "ContractInUse").await;
 
         // By the command, which refuses; and it ends nothing of the first one's.
         let answer = json!({"kind": "BindingResourceResponse", "kubeconfig": kubeconfig, "requests": []});
         let file = world.fleet.cluster("east").unwrap().dir().join("held.yaml");
         std::fs::write(&file, answer.to_string()).unwrap();
-        let bind = |cluster: &str| {
+        let command = |cluster: &str| {
             let (file, daemons) = (file.display(), daemons(world, cluster));
             let api = offered.name();
             format!("apiservice {NAME} --only consumer -f {file} --context {cluster} --agree {api} {daemons}")
         };
-        freeport(world, &bind("east")).await.refused(&["is in use by", "--take-over"]);
+        freeport(world, &command("east")).await.refused(&["is in use by", "--take-over"]);
         let remove = format!("remove {NAME} --context east");
         freeport(world, &remove).await.refused(&["another cluster uses it", "--force"]);
         let with_provider = format!("{remove} --force --provider-context leader --identity team-held");
@@ -70,7 +74,7 @@ fn of_two_clusters_with_one_contract_the_second_touches_nothing_until_it_takes_o
 
         // The first one is gone, its owner says. What was made for it stays; what is new is the second one's.
         let take_over = async |taker: &str, other: &str| {
-            freeport(world, &format!("{} --take-over", bind(taker))).await.succeeded();
+            freeport(world, &format!("{} --take-over", command(taker))).await.succeeded();
             binding_says(world, other, NAME, "Connected", "False", "ContractInUse").await;
             binding_says(world, taker, NAME, "Ready", "True", "").await;
         };
@@ -100,14 +104,50 @@ fn of_two_clusters_with_one_contract_the_second_touches_nothing_until_it_takes_o
         assert!(copies.get_opt("kept").await.unwrap().is_none(), "its object is gone");
         assert_eq!(copies.get("beside").await.unwrap().metadata.deletion_timestamp, None);
 
-        // East ends its own, and nothing else.
+        // Without the contract a binding goes alone, and its copies are not its own any more.
         take_over("east", "west").await;
+        unbind(world, "west", &offered).await;
+        assert_eq!(copies.get("beside").await.unwrap().metadata.deletion_timestamp, None);
+        bind(west, NAME, &offered).await;
+        binding_says(world, "west", NAME, "Connected", "False", "ContractInUse").await;
+
+        // East ends its own, and nothing else. With its last binding it does not hold the contract any more.
         unbind(world, "east", &offered).await;
         namespace_goes(leader, &format!("{cns}-{theirs}")).await;
-        freeport(world, &format!("remove {NAME} --context west --force")).await.succeeded();
+        binding_says(world, "west", NAME, "Ready", "True", "").await;
+        unbind(world, "west", &offered).await;
         assert!(namespaces.get_opt(&ours).await.unwrap().is_some());
         world.release(&ours).await;
         world.release(&theirs).await;
+        leader.release_namespace(&cns).await;
+        leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[e2e::test]
+fn a_contract_that_was_made_for_a_cluster_that_is_gone_can_be_taken_over() {
+    const LOST: &str = "5d0c2b1a-9f61-4b9e-8f5e-3a1de4b2a001";
+    BINDING.beside(async |world| {
+        let (leader, east, offered) =
+            (world.leader(), world.cluster("east"), Offered::new("inherited", "Namespaced"));
+        let (cns, kubeconfig) = contract_for(world, LOST, &[&offered]).await;
+        granted(world, &cns, &offered).await;
+        let answer = json!({"kind": "BindingResourceResponse", "kubeconfig": kubeconfig, "requests": []});
+        let file = world.fleet.cluster("east").unwrap().dir().join("inherited.yaml");
+        std::fs::write(&file, answer.to_string()).unwrap();
+        let command = format!(
+            "apiservice inherited --only consumer -f {} --context east --agree {} {}",
+            file.display(),
+            offered.name(),
+            daemons(world, "east")
+        );
+        freeport(world, &command).await.refused(&[LOST, "--take-over"]);
+        bind_with(east, "inherited", &offered, kubeconfig).await;
+        binding_says(world, "east", "inherited", "SecretValid", "False", "KubeconfigSecretInvalid").await;
+        freeport(world, &format!("{command} --take-over")).await.succeeded();
+        binding_says(world, "east", "inherited", "Ready", "True", "").await;
+        freeport(world, &command).await.succeeded();
+        unbind(world, "east", &offered).await;
         leader.release_namespace(&cns).await;
         leader.take_crd(&offered.name()).await;
     });

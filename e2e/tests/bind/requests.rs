@@ -95,7 +95,8 @@ fn a_schema_that_was_left_is_made_anew_for_an_export_and_goes_with_a_request() {
         let mut old = json!(now);
         old["names"]["shortNames"] = json!(["old"]);
         let left = async || {
-            let old = json!({"metadata": {"name": offered.name()}, "spec": old.clone()});
+            let annotations = json!({label::SOURCE_SPEC_HASH: "old"});
+            let old = json!({"metadata": {"name": offered.name(), "annotations": annotations}, "spec": old.clone()});
             let _: BoundSchema = leader.create(&cns, old).await;
         };
         left().await;

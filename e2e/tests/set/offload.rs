@@ -13,6 +13,7 @@ mod life;
 mod missing;
 mod node;
 mod pods;
+mod refused_writes;
 mod restored;
 mod rogue;
 mod round;

@@ -126,7 +126,7 @@ impl Refusals {
     }
 
     /// Reports whether nothing is refused.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.known.with(|known| known.is_empty())
     }
 
@@ -140,7 +140,7 @@ impl Refusals {
     }
 
     /// Removes refusals that were not repeated in time.
-    pub(crate) fn prune(&self, now: Instant) {
+    pub fn prune(&self, now: Instant) {
         let stale: Vec<_> = self.known.with(|known| {
             let stale = known.iter().filter(|(_, refusal)| refusal.is_stale(now));
             stale.map(|(request, _)| request.clone()).collect()
@@ -148,8 +148,8 @@ impl Refusals {
         stale.iter().for_each(|request| self.remove(request));
     }
 
-    /// Removes what belongs to a Common Area that is not served any more.
-    pub(crate) fn forget(&self, area: &str) {
+    /// Removes what belongs to a Common Area that is not served any more, or to work that has ended.
+    pub fn forget(&self, area: &str) {
         let is_of = |request: &&Request| *request.area == *area;
         let these: Vec<_> = self.known.with(|known| known.keys().filter(is_of).cloned().collect());
         these.iter().for_each(|request| self.remove(request));
@@ -158,23 +158,39 @@ impl Refusals {
 
     /// Waits until [`verdict`](Self::verdict) of this Common Area returns something else than the last time.
     pub async fn changed(&self, area: &str) {
-        let mut changes = self.changed.subscribe();
+        let mut changes = self.changes();
         loop {
             let reported = self.reported.with(|reported| reported.get(area).cloned());
             if reported.is_some_and(|reported| reported != self.message(area)) {
                 return sleep(COLLECTED).await;
             }
-            let oldest = self.known.with(|known| known.values().map(|refusal| refusal.last).min());
-            let prune = async {
-                match oldest {
-                    Some(last) => sleep_until((last + STALE + LASTING).into()).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                _ = changes.changed() => {}
-                () = prune => self.prune(Instant::now()),
+            self.next(&mut changes).await;
+        }
+    }
+
+    /// Tells of every change that is to be reported.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Waits for one of `changes`, and collects what follows at once.
+    pub async fn news(&self, changes: &mut watch::Receiver<()>) {
+        self.next(changes).await;
+        sleep(COLLECTED).await;
+    }
+
+    /// Waits for one of `changes`, or for the end of a refusal that was not repeated.
+    async fn next(&self, changes: &mut watch::Receiver<()>) {
+        let oldest = self.known.with(|known| known.values().map(|refusal| refusal.last).min());
+        let prune = async {
+            match oldest {
+                Some(last) => sleep_until((last + STALE + LASTING).into()).await,
+                None => std::future::pending().await,
             }
+        };
+        tokio::select! {
+            _ = changes.changed() => {}
+            () = prune => self.prune(Instant::now()),
         }
     }
 
@@ -183,7 +199,7 @@ impl Refusals {
         let message = self.message(area);
         self.reported.with(|reported| reported.insert(area.to_owned(), message.clone()));
         match message {
-            Some(message) => Verdict::new(WRITES_ACCEPTED, Status::False, "Refused", message),
+            Some(message) => refused(message),
             None => {
                 let message = "API servers accept what this daemon writes";
                 Verdict::new(WRITES_ACCEPTED, Status::True, "Accepted", message)
@@ -191,11 +207,21 @@ impl Refusals {
         }
     }
 
+    /// Returns the verdict on those requests for which `is_meant` holds; `None` if none of them is refused.
+    pub fn verdict_of(&self, is_meant: impl Fn(&Request) -> bool) -> Option<Verdict> {
+        self.message_of(is_meant).map(refused)
+    }
+
     /// Returns what API servers refuse in this Common Area, with the first names and the message of the first refusal; `None` if there is
     /// nothing.
     pub fn message(&self, area: &str) -> Option<String> {
+        self.message_of(|request| *request.area == *area)
+    }
+
+    /// Returns the [`message`](Self::message) of those requests alone for which `is_meant` holds.
+    pub fn message_of(&self, is_meant: impl Fn(&Request) -> bool) -> Option<String> {
         self.known.with(|known| {
-            let lasting = known.iter().filter(|(request, refusal)| *request.area == *area && refusal.lasts());
+            let lasting = known.iter().filter(|(request, refusal)| refusal.lasts() && is_meant(request));
             message(lasting.map(|(request, refusal)| (request, refusal.words.as_str())))
         })
     }
@@ -207,6 +233,10 @@ impl Refusals {
             is_there.then_some([area, cluster, kind, verb]),
         );
     }
+}
+
+fn refused(message: String) -> Verdict {
+    Verdict::new(WRITES_ACCEPTED, Status::False, "Refused", message)
 }
 
 /// One sentence for each API server.
@@ -264,6 +294,8 @@ mod tests {
             "the API server of this cluster refuses to delete Service shop/web: \"no\""
         );
         assert_eq!(refusals.message("clusterset-other"), None);
+        assert_eq!(refusals.message_of(|request| request.name == "web"), refusals.message(""));
+        assert_eq!(refusals.verdict_of(|request| request.name == "api"), None);
         counted(1);
         refuse(refusals, &api, "quota", now);
         let both = refusals.message("").unwrap();

@@ -33,7 +33,8 @@ use super::{
     known::{Known, Place},
     namespace::places,
     refusal, remove,
-    rights::{self, Right},
+    request::is_made_here,
+    rights::{self, Right, is_of, is_of_everywhere},
 };
 
 /// What an export says of its schemas and rights.
@@ -87,7 +88,8 @@ fn used_alone(export: &APIServiceExport, known: &Known) -> Alone {
     let apis = export.spec.resources.iter().map(|resource| resource.name());
     let apis: Vec<_> = apis.filter(|api| !of_others.contains(api)).collect();
     let within = known.namespaces.within(&cluster_namespace).flat_map(places).collect();
-    let schemas = apis.iter().filter_map(|api| known.schema(&cluster_namespace, api).cloned()).collect();
+    let schemas = apis.iter().filter_map(|api| known.schema(&cluster_namespace, api));
+    let schemas = schemas.filter(|schema| is_made_here(*schema)).cloned().collect();
     Alone { apis, within, schemas }
 }
 
@@ -158,7 +160,8 @@ impl Exports {
                     drop(ensure(&self.writer, &rights::within(&name, &name, api)).await?);
                     // Its mark may have been taken off.
                     if !rights.contains(&Right::Reading(api.clone())) {
-                        remove(&self.writer, &rights::everywhere(contract, api, true)).await?;
+                        let reading = rights::everywhere(contract, api, true);
+                        remove(&self.writer, &reading, |there| is_of_everywhere(there, &name)).await?;
                     }
                 }
                 Right::Everywhere(api) => {
@@ -210,7 +213,8 @@ impl Exports {
         let (next, goes_on) = self.progress.with(|progress| progress.next(&key, uid.as_deref(), &alone));
         for within in &next {
             for api in &alone.apis {
-                remove(&self.writer, &rights::within(within, &key.cluster_namespace, api)).await?;
+                let right = rights::within(within, &key.cluster_namespace, api);
+                remove(&self.writer, &right, |there| is_of(there, &key.cluster_namespace)).await?;
             }
             self.progress.with(|progress| progress.done(&key, uid.clone(), &alone, within));
         }
@@ -219,8 +223,9 @@ impl Exports {
         }
         for api in &alone.apis {
             let (within, everywhere) = rights::outside(&key.cluster_namespace, api);
-            remove(&self.writer, &everywhere).await?;
-            remove(&self.writer, &within).await?;
+            let consumer = &key.cluster_namespace;
+            remove(&self.writer, &everywhere, |there| is_of_everywhere(there, consumer)).await?;
+            remove(&self.writer, &within, |there| is_of(there, consumer)).await?;
         }
         for schema in &alone.schemas {
             self.writer.delete(schema, false).await?;
@@ -254,7 +259,8 @@ mod tests {
         for api in ["m", "n"] {
             let version =
                 json!({"name": "v1", "served": true, "storage": true, "schema": {"type": "object"}});
-            let schema = json!({"metadata": {"name": format!("{api}.g"), "namespace": "cns"}, "spec": {"informerScope": "Namespaced",
+            let annotations = json!({label::SOURCE_SPEC_HASH: "h"});
+            let schema = json!({"metadata": {"name": format!("{api}.g"), "namespace": "cns", "annotations": annotations}, "spec": {"informerScope": "Namespaced",
                 "group": "g", "names": {"plural": api, "kind": "M"}, "scope": "Namespaced", "versions": [version]}});
             known.schemas.change(Change::Apply(serde_json::from_value(schema).unwrap()));
         }

@@ -131,10 +131,14 @@ impl Namespaces {
         let giving = self.knowledge.giving.of(&key.cluster_namespace);
         let Ok(giving) = giving.try_read() else { return Ok(Outcome::Requeue(SOON)) };
         let apis = self.knowledge.known.with(|known| rights::in_namespaces(&key.cluster_namespace, known));
+        // One that is refused keeps no other.
+        let mut given = Ok(());
         for api in apis {
-            ensure(&self.writer, &rights::within(&name, &key.cluster_namespace, &api)).await?;
+            let right = rights::within(&name, &key.cluster_namespace, &api);
+            given = given.and(ensure(&self.writer, &right).await.map(drop));
         }
         drop(giving);
+        given?;
         self.say(key, namespace, Some(&name), Answer::Yes).await?;
         Ok(Outcome::Requeue(LOOK_AGAIN))
     }

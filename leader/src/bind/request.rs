@@ -29,6 +29,7 @@ use kit::{
 use kube::{Resource as _, ResourceExt};
 use serde_json::json;
 
+pub(super) use self::left::is_made_here;
 use self::{
     exports::Exports,
     judge::{Exported, desired, is_granted_by},
@@ -84,8 +85,15 @@ impl Requests {
         match self.knowledge.known.with(|known| desired(&key, &request, known, choices)) {
             Ok(exported) => {
                 let ended = self.export(&request, exported).await;
-                if let Err(Error::Refused(why)) = &ended {
-                    self.wait(&request, (Severity::Error, REFUSED), refusal(why)).await?;
+                match &ended {
+                    Err(Error::Refused(why)) => {
+                        self.wait(&request, (Severity::Error, REFUSED), refusal(why)).await?;
+                    }
+                    Err(error @ Error::NotOurs { .. }) => {
+                        let message = format!("{error}: who provides deletes it, or has the same API in it");
+                        self.wait(&request, (Severity::Error, "NotOurs"), message).await?;
+                    }
+                    _ => {}
                 }
                 ended
             }

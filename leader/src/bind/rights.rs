@@ -18,6 +18,9 @@ use super::{
 
 /// Longest name of an object.
 const NAME_MAX: usize = 253;
+/// Kind of the roles that give rights on APIs, and what their names begin with.
+const CLUSTER_ROLE: &str = "ClusterRole";
+const ROLE_PREFIX: &str = "freeport-bind-";
 
 /// Where a consumer may do something with an API.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,14 +92,24 @@ pub(super) fn may_be_of(name: &str, cluster_namespace: &str) -> bool {
     name.starts_with(&format!("{BINDER}-{cluster_namespace}-"))
 }
 
-/// Whether it gives a right to the consumer, and to nobody else.
+/// Reports whether it gives a right on an API to the consumer, and to nobody else.
 pub(super) fn is_of(binding: &RoleBinding, cluster_namespace: &str) -> bool {
-    let subjects = binding.subjects.as_deref().unwrap_or_default();
+    gives(&binding.role_ref, binding.subjects.as_deref(), cluster_namespace)
+}
+
+/// [`is_of`] for the whole cluster.
+pub(super) fn is_of_everywhere(binding: &ClusterRoleBinding, cluster_namespace: &str) -> bool {
+    gives(&binding.role_ref, binding.subjects.as_deref(), cluster_namespace)
+}
+
+fn gives(role: &RoleRef, subjects: Option<&[Subject]>, cluster_namespace: &str) -> bool {
     let is_its = |has: &Subject| {
         let its = subject(cluster_namespace);
         (&has.kind, &has.name, &has.namespace) == (&its.kind, &its.name, &its.namespace)
     };
-    matches!(subjects, [only] if is_its(only))
+    role.kind == CLUSTER_ROLE
+        && role.name.starts_with(ROLE_PREFIX)
+        && matches!(subjects.unwrap_or_default(), [only] if is_its(only))
 }
 
 /// The right to an API in a Namespace.
@@ -107,7 +120,7 @@ pub(super) fn within(namespace: &str, cluster_namespace: &str, api: &str) -> Rol
             namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         },
-        role_ref: role(&format!("freeport-bind-{api}")),
+        role_ref: role(&format!("{ROLE_PREFIX}{api}")),
         subjects: Some(vec![subject(cluster_namespace)]),
     }
 }
@@ -122,7 +135,7 @@ pub(super) fn everywhere(contract: &Place, api: &str, reading: bool) -> ClusterR
             owner_references: Some(vec![owner]),
             ..ObjectMeta::default()
         },
-        role_ref: role(&format!("freeport-bind-{api}{suffix}")),
+        role_ref: role(&format!("{ROLE_PREFIX}{api}{suffix}")),
         subjects: Some(vec![subject(&name)]),
     }
 }
@@ -142,7 +155,7 @@ fn called(cluster_namespace: &str, api: &str) -> String {
 fn role(name: &str) -> RoleRef {
     RoleRef {
         api_group: Some("rbac.authorization.k8s.io".to_owned()),
-        kind: "ClusterRole".to_owned(),
+        kind: CLUSTER_ROLE.to_owned(),
         name: name.to_owned(),
     }
 }
@@ -212,6 +225,12 @@ mod tests {
         let mut others = within("team1", "cns", "m.g");
         others.metadata.name = Some("readers".into());
         assert!(!is_its(&others));
+        let mut by_hand = within("team1", "cns", "m.g");
+        by_hand.role_ref.name = "view".into();
+        assert!(!is_its(&by_hand), "another right under the same name");
+        let contract: Place = serde_json::from_value(json!({"metadata": {"name": "cns"}})).unwrap();
+        let whole = everywhere(&contract, "m.g", true);
+        assert!(is_of_everywhere(&whole, "cns") && !is_of_everywhere(&whole, "cns-b"));
     }
 
     #[test]

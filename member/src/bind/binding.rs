@@ -8,6 +8,7 @@ mod bound;
 mod drain;
 mod drift;
 mod install;
+mod refused;
 mod report;
 mod verdict;
 
@@ -60,6 +61,8 @@ pub(crate) enum Link {
     Evicted,
     /// Another cluster holds the contract.
     InUse(Other),
+    /// The provider refuses to note that this cluster holds it.
+    Unheld(String),
     /// It answers, but has not told all of the cluster namespace in time.
     Untold(Untold),
     Up(Box<Contract>, Beating),
@@ -80,14 +83,22 @@ impl fmt::Display for Untold {
 }
 
 impl Link {
+    /// Reports whether the contract is another cluster's, so that nothing at the provider is this one's.
+    pub(crate) fn is_anothers(&self) -> bool {
+        matches!(self, Self::InUse(_) | Self::Unusable(Unusable::OfAnotherCluster(_)))
+    }
+
     /// One word for it.
     pub(crate) fn state(&self) -> &'static str {
         match self {
             Self::Connecting => "Connecting",
             Self::Unusable(_) => "Unusable",
-            Self::Refused(_) | Self::Failing(_) | Self::Untold(_) | Self::Evicted | Self::InUse(_) => {
-                "Failing"
-            }
+            Self::Refused(_)
+            | Self::Failing(_)
+            | Self::Untold(_)
+            | Self::Evicted
+            | Self::InUse(_)
+            | Self::Unheld(_) => "Failing",
             Self::Up(..) => "Connected",
         }
     }
@@ -186,6 +197,9 @@ impl Bindings {
             return Ok(Outcome::Done);
         };
         let Link::Up(contract, beating) = &link else {
+            if binding.metadata.deletion_timestamp.is_some() && link.is_anothers() {
+                return self.end_alone(&binding, &link).await;
+            }
             let verdicts = verdict::unconnected(&link, verdict::was_connected(&binding));
             report::on_binding(&self, &binding, None, verdicts).await?;
             return Ok(Outcome::Done);

@@ -115,6 +115,8 @@ pub(crate) struct Contract {
     changed: watch::Sender<u64>,
     /// The provider was restored from a backup: what is known of it is worth nothing.
     pub(crate) restored: CancellationToken,
+    /// The last binding goes: this cluster does not hold the contract any more.
+    pub(crate) released: CancellationToken,
     /// For writes, which watches must not hold up.
     client: Client,
     connections: Shared<Connections>,
@@ -132,10 +134,18 @@ impl Contract {
             known: Shared::default(),
             changed: watch::Sender::new(0),
             restored: CancellationToken::new(),
+            released: CancellationToken::new(),
             writer: Writer::new(client.clone(), MEMBER, "provider", env.metrics.clone()),
             client,
             connections: Shared::new(Connections::new(target)),
         })
+    }
+
+    /// The contract with a provider that this client answers for.
+    #[cfg(test)]
+    pub(crate) fn with_client(self, client: Client) -> Self {
+        let writer = Writer::new(client.clone(), MEMBER, "provider", self.env.metrics.clone());
+        Self { client, writer, ..self }
     }
 
     /// A client for single requests.
@@ -326,6 +336,18 @@ mod tests {
 
     use super::*;
     use crate::bind::fixture;
+
+    #[tokio::test]
+    async fn an_api_service_namespace_is_for_the_cluster_that_it_names() {
+        let contract = fixture::contract();
+        let is_for_us = |annotations: serde_json::Value| {
+            let namespace = json!({"metadata": {"name": "shop", "annotations": annotations}, "spec": {}});
+            contract.is_for_us(&serde_json::from_value(namespace).unwrap())
+        };
+        assert!(is_for_us(json!({CLUSTER_UID: "us"})));
+        assert!(!is_for_us(json!({CLUSTER_UID: "them"})));
+        assert!(!is_for_us(json!({CLUSTER_UID: ""})) && !is_for_us(json!({})), "nobody knows for whom");
+    }
 
     #[tokio::test]
     async fn only_one_with_a_copy_of_ours_on_which_nobody_is_noted_becomes_ours() {

@@ -14,7 +14,7 @@ use api::bind::{
     binding::{ClusterBinding, ClusterBindingStatus, SecretName},
     condition::{Answer, Severity, Verdict, conditions},
     duration::GoDuration,
-    holder::{held_by, noted},
+    holder::{held_by, is_released, noted},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -177,6 +177,9 @@ impl Heartbeat {
         else {
             return Ok(None);
         };
+        if self.contract.released.is_cancelled() {
+            return Ok(Some(EVERY));
+        }
         if holder::known_other(&self.contract).is_some() {
             return Err(Error::Stale);
         }
@@ -240,8 +243,10 @@ impl Heartbeat {
             consumer_secret_ref: Some(self.named(have)),
             conditions: match held_by(have) {
                 // The ClusterBinding was made anew: this cluster held the contract before.
-                None => noted(&said, &self.contract.us, now),
-                Some(_) => said,
+                None if !is_released(have) || !self.local.bindings_of(&self.secret).is_empty() => {
+                    noted(&said, &self.contract.us, now)
+                }
+                _ => said,
             },
         }
     }

@@ -1,45 +1,102 @@
 //! The holder of a contract: this cluster notes itself at the provider before it reads or writes anything else there. Where another one is
-//! noted, nothing is done.
+//! noted, nothing is done. When the last binding goes, it is noted that nobody holds the contract.
 //!
 //! Reads and writes the status of `ClusterBinding/cluster`. May run twice: who is noted stays noted.
 
 use api::bind::{
-    binding::ClusterBinding,
+    binding::{ClusterBinding, SecretName},
     holder::{self, Other},
 };
 use jiff::Timestamp;
 use kit::write::Error;
 use kube::{Api, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     contract::Contract,
+    credential::Unusable,
     local::{Local, NAMESPACE},
 };
 
 /// Of which there is one in a cluster namespace.
 const CLUSTER: &str = "cluster";
 
-/// Notes this cluster, unless another one holds the contract: then that one.
+/// Whether this cluster holds a contract.
+pub(super) enum Hold {
+    /// It does, and is noted.
+    Ours,
+    /// Another one does.
+    Others(Other),
+    /// The contract was made for another cluster, and no administrator had this one take it over.
+    Unusable(Unusable),
+    /// This cluster has released it, and no binding wants it.
+    Released,
+    /// The provider refuses to note this cluster.
+    Refused(String),
+}
+
+/// Notes this cluster as the holder, unless it must not be. `not_for_us` tells why the contract was made for another cluster.
 ///
 /// # Errors
 /// [`Error::Stale`] where somebody else wrote it meanwhile, [`Error::Gone`] where there is no ClusterBinding.
-pub(super) async fn hold(contract: &Contract, local: &Local, now: Timestamp) -> Result<Option<Other>, Error> {
-    let binding = read(contract).await?;
-    let status = binding.status.clone().unwrap_or_default();
-    let has = |secret: &api::bind::binding::SecretName| {
+pub(super) async fn hold(
+    contract: &Contract,
+    (local, secret): (&Local, &str),
+    not_for_us: Option<Unusable>,
+    now: Timestamp,
+) -> Result<Hold, Error> {
+    let binding = read(contract).await;
+    let status = binding.as_ref().ok().and_then(|binding| binding.status.clone()).unwrap_or_default();
+    if holder::held_by(&status) == Some(&*contract.us) {
+        return Ok(Hold::Ours);
+    }
+    if let Some(unusable) = not_for_us {
+        return Ok(Hold::Unusable(unusable));
+    }
+    let binding = binding?;
+    let has = |secret: &SecretName| {
         secret.namespace == NAMESPACE && local.known.with(|known| known.secrets.get(&secret.name).is_some())
     };
     if let Some(other) = holder::other(&status, &contract.us, now, has) {
-        return Ok(Some(other));
+        return Ok(Hold::Others(other));
     }
-    if holder::held_by(&status).is_none() {
-        let conditions = holder::noted(&status.conditions, &contract.us, now);
-        let mut patch = json!({"status": {"conditions": conditions}});
-        patch["metadata"]["resourceVersion"] = json!(binding.resource_version());
-        contract.writer.merge::<ClusterBinding>(&binding, Some("status"), patch).await?;
+    if holder::is_released(&status) && local.bindings_of(secret).is_empty() {
+        return Ok(Hold::Released);
     }
-    Ok(None)
+    let conditions = holder::noted(&status.conditions, &contract.us, now);
+    match write(contract, &binding, json!({ "conditions": conditions })).await {
+        Err(error) => error.refusal().map(Hold::Refused).ok_or(error),
+        Ok(()) => Ok(Hold::Ours),
+    }
+}
+
+/// Notes that no cluster holds the contract any more, and ends its run: the last binding goes. Without a heartbeat another cluster can have
+/// it at once.
+///
+/// # Errors
+/// [`Error::Stale`] where somebody else wrote it meanwhile.
+pub(super) async fn release(contract: &Contract, now: Timestamp) -> Result<(), Error> {
+    // A heartbeat would note this cluster again.
+    contract.released.cancel();
+    let binding = match read(contract).await {
+        Err(Error::Gone) => return Ok(()),
+        read => read?,
+    };
+    let status = binding.status.clone().unwrap_or_default();
+    if holder::held_by(&status) != Some(&*contract.us) {
+        return Ok(());
+    }
+    let conditions = holder::released(&status.conditions, now);
+    let free = json!({"conditions": conditions, "lastHeartbeatTime": null, "consumerSecretRef": null});
+    match write(contract, &binding, free).await {
+        Err(Error::Gone) => Ok(()),
+        written => written,
+    }
+}
+
+async fn write(contract: &Contract, binding: &ClusterBinding, status: Value) -> Result<(), Error> {
+    let patch = json!({"metadata": {"resourceVersion": binding.resource_version()}, "status": status});
+    contract.writer.merge::<ClusterBinding>(binding, Some("status"), patch).await.map(drop)
 }
 
 /// Asks the provider whether this cluster holds the contract, before something is deleted that cannot come back.
@@ -77,4 +134,102 @@ pub(super) fn known_other(contract: &Contract) -> Option<Other> {
         let uid = holder::held_by(status).filter(|uid| *uid != &*contract.us)?;
         Some(Other::Cluster(uid.to_owned()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use api::bind::condition::Condition;
+    use kit::objects::Change;
+    use kube::{Client, client::Body, core::Status};
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::bind::fixture;
+
+    /// The contract with a provider whose ClusterBinding has these conditions, and the statuses that are written there; with a `code` it
+    /// refuses them.
+    fn provider(conditions: &[Condition], code: Option<u16>) -> (Contract, mpsc::UnboundedReceiver<Value>) {
+        let spec = json!({"kubeconfigSecretRef": {"name": "k", "key": "k"}, "providerPrettyName": "p"});
+        let binding = json!({"metadata": {"name": "cluster", "uid": "c", "resourceVersion": "1"}, "spec": spec,
+            "status": {"conditions": conditions, "lastHeartbeatTime": "2026-11-01T12:00:00Z"}});
+        let (wrote, written) = mpsc::unbounded_channel();
+        let answer = move |request: http::Request<Body>| {
+            let (binding, wrote) = (binding.clone(), wrote.clone());
+            async move {
+                let is_write = request.method() == http::Method::PATCH;
+                let refused = code.filter(|_| is_write);
+                if is_write {
+                    let bytes = request.into_body().collect_bytes().await.unwrap();
+                    wrote.send(serde_json::from_slice(&bytes).unwrap()).unwrap();
+                }
+                let status = |code| json!(Status::failure("denied by policy", "Refused").with_code(code));
+                let answer = refused.map_or(binding, status);
+                let response = http::Response::builder().status(refused.unwrap_or(200));
+                Ok::<_, Infallible>(response.body(Body::from(answer.to_string().into_bytes())).unwrap())
+            }
+        };
+        (fixture::contract().with_client(Client::new(tower::service_fn(answer), "x")), written)
+    }
+
+    fn held_by(uid: &str) -> Vec<Condition> {
+        holder::noted(&[], uid, Timestamp::UNIX_EPOCH)
+    }
+
+    fn released() -> Vec<Condition> {
+        holder::released(&held_by("them"), Timestamp::UNIX_EPOCH)
+    }
+
+    #[tokio::test]
+    async fn nothing_is_deleted_of_a_contract_that_this_cluster_does_not_hold() {
+        let is_ensured = async |conditions: &[Condition]| ensure(&provider(conditions, None).0).await.is_ok();
+        assert!(is_ensured(&held_by("us")).await);
+        assert!(!is_ensured(&held_by("them")).await);
+        assert!(!is_ensured(&[]).await && !is_ensured(&released()).await, "nobody is noted");
+        assert!(ensure(&fixture::contract().with_client(fixture::refusing(403, "no"))).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn who_holds_a_contract_is_noted_and_who_must_not_hold_it_is_not() {
+        let local = Local::new();
+        let hold = async |conditions: &[Condition], code, not_for_us: Option<Unusable>| {
+            let (contract, mut written) = provider(conditions, code);
+            let now = Timestamp::UNIX_EPOCH;
+            let held = super::hold(&contract, (&local, "k"), not_for_us, now).await.unwrap();
+            (held, written.try_recv().ok())
+        };
+        let another = || Some(Unusable::OfAnotherCluster("them".into()));
+        assert!(matches!(hold(&held_by("us"), None, None).await, (Hold::Ours, None)));
+        assert!(matches!(hold(&held_by("us"), None, another()).await, (Hold::Ours, None)), "it took it over");
+        assert!(matches!(hold(&held_by("them"), None, None).await, (Hold::Others(_), None)));
+        assert!(matches!(hold(&[], None, another()).await, (Hold::Unusable(_), None)));
+        let (held, written) = hold(&[], None, None).await;
+        assert!(matches!(held, Hold::Ours));
+        let written = written.unwrap();
+        assert_eq!(written["status"]["conditions"], json!(held_by("us")));
+        assert_eq!(written["metadata"]["resourceVersion"], "1");
+        let (held, _) = hold(&[], Some(403), None).await;
+        assert!(matches!(held, Hold::Refused(why) if why == "denied by policy"));
+
+        assert!(matches!(hold(&released(), None, None).await, (Hold::Released, None)), "no binding wants it");
+        let secret = json!({"namespace": "kube-bind", "name": "k", "key": "kubeconfig"});
+        let binding = json!({"metadata": {"name": "mango"}, "spec": {"kubeconfigSecretRef": secret}});
+        let change = Change::Apply(serde_json::from_value(binding).unwrap());
+        local.known.with(|known| known.bindings.change(change));
+        assert!(matches!(hold(&released(), None, None).await, (Hold::Ours, Some(_))));
+    }
+
+    #[tokio::test]
+    async fn a_contract_is_released_by_the_cluster_that_holds_it_alone() {
+        let (contract, mut written) = provider(&held_by("us"), None);
+        release(&contract, Timestamp::UNIX_EPOCH).await.unwrap();
+        let status = &written.try_recv().unwrap()["status"];
+        assert_eq!(status["conditions"], json!(released()));
+        assert!(status["lastHeartbeatTime"].is_null() && status["consumerSecretRef"].is_null());
+        assert!(contract.released.is_cancelled());
+        let (contract, mut written) = provider(&held_by("them"), None);
+        release(&contract, Timestamp::UNIX_EPOCH).await.unwrap();
+        assert!(written.try_recv().is_err());
+    }
 }

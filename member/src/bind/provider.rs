@@ -3,35 +3,36 @@
 //! Watches what is in the cluster namespace. Runs the controllers of the contract and keeps the objects of each bound API in step. Its
 //! failure is its own: other contracts, and Services, go on. All of it begins anew when the provider was restored from a backup.
 
+mod meet;
 mod syncs;
 
 use std::time::{Duration, Instant};
 
-use api::{bind::holder::Other, view::Meta};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Namespace;
 use kit::{
     boot::Env,
     client::kubeconfig::Target,
     drive::{before, drive, resume},
-    failure::{Failure, classify},
-    metrics::Tally,
+    metrics::{Refusals, Tally},
     queue::Queue,
     watch::Watches,
     write::Error,
 };
-use kube::{Api, Resource, ResourceExt};
+use kube::Resource;
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use self::syncs::Syncs;
+use self::{
+    meet::{connect, tell},
+    syncs::Syncs,
+};
 use super::{
-    absence::{Absence, cluster_uid},
+    absence::Absence,
     binding::{Bindings, Link, Untold},
     contract::{Contract, IN_TIME},
-    credential::{Unusable, claim, others_contract},
-    heartbeat::{Heartbeat, ends_contract},
+    credential::{Unusable, claim},
+    heartbeat::Heartbeat,
     holder,
     local::Local,
     namespaces::Namespaces,
@@ -60,7 +61,14 @@ pub(crate) async fn run(
         move |name| bindings.clone().reconcile(name)
     });
     tasks.spawn(driven.in_current_span());
-    tasks.spawn(wake(local.clone(), secret.clone(), queue.clone(), link.subscribe(), stop.clone()));
+    let refusals = env.metrics.refusals().clone();
+    tasks.spawn(wake(
+        (local.clone(), secret.clone()),
+        refusals,
+        queue.clone(),
+        link.subscribe(),
+        stop.clone(),
+    ));
     tasks.spawn(counted(env.metrics.bind().contracts(), link.subscribe(), stop.clone()));
     let served = async {
         let target = match target {
@@ -70,13 +78,13 @@ pub(crate) async fn run(
         if let Some(unusable) = claimed((&env, &local), &secret, &link, &stop).await {
             return broken(&link, unusable, &stop).await;
         }
-        while let Some(contract) = connect((&env, &local), target.clone(), &link, &stop).await {
+        while let Some(contract) = connect((&env, &local, &secret), target.clone(), &link, &stop).await {
             let here = (&local, &*secret, &link);
             let ended = Box::pin(serve(contract, bindings.clone(), here, absence.clone(), &stop)).await;
             match ended {
                 _ if stop.is_cancelled() => return,
                 Ended::Restored => tell_restored(&env, &local, &secret),
-                Ended::Stopped | Ended::Taken => {}
+                Ended::Stopped | Ended::Taken | Ended::Released => {}
             }
             // It may seem to be restored again and again, and must not be read without a pause.
             before(&stop, tokio::time::sleep(ASK_AGAIN)).await;
@@ -146,21 +154,22 @@ fn taken_here(link: &watch::Sender<Link>) {
     });
 }
 
-/// Enqueues the bindings of the credential whenever our cluster, or the link, is another.
+/// Enqueues the bindings of the credential whenever our cluster, the link, or what API servers refuse is another.
 async fn wake(
-    local: Local,
-    secret: String,
+    (local, secret): (Local, String),
+    refusals: Refusals,
     queue: Queue<String>,
     mut link: watch::Receiver<Link>,
     stop: CancellationToken,
 ) {
-    let mut changes = local.changes();
+    let (mut changes, mut refused) = (local.changes(), refusals.changes());
     loop {
         queue.enqueue(local.bindings_of(&secret));
         tokio::select! {
             () = stop.cancelled() => return,
             Ok(()) = changes.changed() => {}
             Ok(()) = link.changed() => {}
+            () = refusals.news(&mut refused) => {}
         }
     }
 }
@@ -172,99 +181,6 @@ async fn counted(tally: Tally, mut link: watch::Receiver<Link>, stop: Cancellati
         if !before(&stop, link.changed()).await {
             return;
         }
-    }
-}
-
-/// Finds the cluster namespace; says on the bindings why it is not found, and tries again.
-async fn connect(
-    (env, local): (&Env, &Local),
-    target: Target,
-    link: &watch::Sender<Link>,
-    stop: &CancellationToken,
-) -> Option<Contract> {
-    let client = match target.connect() {
-        Ok(client) => client,
-        Err(error) => {
-            broken(link, Unusable::Kubeconfig(error), stop).await;
-            return None;
-        }
-    };
-    let namespaces = Api::<Meta<Namespace>>::all(client);
-    let mut was_refused = false;
-    loop {
-        let found = tokio::select! {
-            found = tokio::time::timeout(IN_TIME, namespaces.get(&target.namespace)) => found,
-            () = stop.cancelled() => return None,
-        };
-        let failure = match found {
-            Err(_) => Failure::Unreachable("no answer in time"),
-            Ok(Ok(namespace)) => match cluster_uid(&env.client).await.map_err(Error::from) {
-                Ok(us) => {
-                    if let Some(unusable) = others_contract(&us, &namespace) {
-                        broken(link, unusable, stop).await;
-                        return None;
-                    }
-                    taken_here(link);
-                    match held((env, local), &target, (namespace.uid().unwrap_or_default(), &us)).await {
-                        Ok(Ok(contract)) => return Some(contract),
-                        Ok(Err(other)) => {
-                            in_use(link, other);
-                            if !before(stop, tokio::time::sleep(ASK_AGAIN)).await {
-                                return None;
-                            }
-                            continue;
-                        }
-                        Err(failure) => failure,
-                    }
-                }
-                Err(error) => {
-                    refused_here(link, &error);
-                    if !before(stop, tokio::time::sleep(ASK_AGAIN)).await {
-                        return None;
-                    }
-                    continue;
-                }
-            },
-            Ok(Err(error)) => classify(&error),
-        };
-        tracing::warn!(%failure, "cannot reach the provider, trying again");
-        let has_ended = ends_contract(&failure, was_refused);
-        was_refused = failure.is_refusal();
-        link.send_replace(if has_ended { Link::Evicted } else { Link::Failing(failure) });
-        if !before(stop, tokio::time::sleep(ASK_AGAIN)).await {
-            return None;
-        }
-    }
-}
-
-/// The contract, which this cluster holds, or who else does. `uid` is that of the cluster namespace, `us` that of this cluster.
-async fn held(
-    (env, local): (&Env, &Local),
-    target: &Target,
-    (uid, us): (String, &str),
-) -> Result<Result<Contract, Other>, Failure> {
-    let contract = Contract::new(env, target.clone(), uid, us);
-    let contract = contract.map_err(|error| Failure::Other(error.to_string()))?;
-    let held = tokio::time::timeout(IN_TIME, holder::hold(&contract, local, Timestamp::now()));
-    match held.await {
-        Err(_) => Err(Failure::Unreachable("no answer in time")),
-        Ok(Ok(other)) => Ok(other.map_or(Ok(contract), Err)),
-        Ok(Err(Error::Gone)) => {
-            let namespace = &contract.cluster_namespace.name;
-            Err(Failure::Other(format!(
-                "there is no ClusterBinding {namespace}/cluster, which says who uses the contract"
-            )))
-        }
-        Ok(Err(error)) => Err(error.failure()),
-    }
-}
-
-/// Says on the bindings that another cluster holds the contract.
-fn in_use(link: &watch::Sender<Link>, other: Other) {
-    let is_said = matches!(&*link.borrow(), Link::InUse(said) if *said == other);
-    if !is_said {
-        tracing::warn!("the contract is in use by {other}: nothing of it is read or written here");
-        link.send_replace(Link::InUse(other));
     }
 }
 
@@ -284,12 +200,15 @@ async fn listed(watches: &Watches, link: &watch::Sender<Link>, stop: &Cancellati
 }
 
 /// Why a contract is served no longer.
+#[derive(Debug, PartialEq, Eq)]
 enum Ended {
     Stopped,
     /// The provider was restored from a backup: all begins anew.
     Restored,
     /// Another cluster holds it now.
     Taken,
+    /// No binding wants it any more.
+    Released,
 }
 
 /// Serves the contract until `stop`, or until it has [ended](Ended) for another reason.
@@ -325,14 +244,9 @@ async fn serve(
     loop {
         tokio::select! {
             () = &mut kept => break,
-            () = restored(&contract, &watches), if !work.is_cancelled() => {
-                link.send_replace(Link::Connecting);
-                ended = Ended::Restored;
-                work.cancel();
-            }
-            other = holder::taken(&contract), if !work.is_cancelled() => {
-                in_use(link, other);
-                ended = Ended::Taken;
+            (how, says) = ends(&contract, &watches), if !work.is_cancelled() => {
+                tell(link, says);
+                ended = how;
                 work.cancel();
             }
             Some(Err(error)) = tasks.join_next() => resume(error),
@@ -346,21 +260,26 @@ async fn serve(
     ended
 }
 
-/// Returns when a watch, or the heartbeat, has found that the provider was restored.
-async fn restored(contract: &Contract, watches: &Watches) {
+/// Returns why the contract is to be served no longer, and what is said of that on its bindings.
+async fn ends(contract: &Contract, watches: &Watches) -> (Ended, Link) {
     tokio::select! {
-        () = contract.restored.cancelled() => {}
-        () = watches.restored() => {}
+        () = contract.restored.cancelled() => (Ended::Restored, Link::Connecting),
+        () = watches.restored() => (Ended::Restored, Link::Connecting),
+        other = holder::taken(contract) => (Ended::Taken, Link::InUse(other)),
+        () = contract.released.cancelled() => (Ended::Released, Link::Connecting),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use api::bind::holder::Other;
     use k8s_openapi::api::core::v1::Secret;
-    use kit::{metrics::Metrics, watch::Source};
-    use kube::{Client, client::Body, core::Status, runtime::watcher};
+    use kit::{metrics::Metrics, objects::Change, watch::Source};
+    use kube::{Api, Client, client::Body, core::Status, runtime::watcher};
+    use serde_json::json;
 
     use super::*;
+    use crate::bind::fixture;
 
     #[test]
     fn what_our_own_api_server_refuses_is_said_and_its_silence_is_not() {
@@ -377,6 +296,32 @@ mod tests {
         link.send_replace(Link::Evicted);
         taken_here(&link);
         assert!(matches!(&*link.borrow(), Link::Evicted));
+    }
+
+    #[tokio::test]
+    async fn a_contract_ends_when_another_cluster_is_noted_or_none_any_more() {
+        let watches = Watches::default();
+        let noted = |contract: &Contract, uid: &str, version: &str| {
+            let held = json!({"type": "Held", "status": "True", "message": uid, "lastTransitionTime": null});
+            let spec = json!({"kubeconfigSecretRef": {"name": "k", "key": "k"}, "providerPrettyName": "p"});
+            let metadata = json!({"name": "cluster", "uid": "c", "resourceVersion": version});
+            let binding = json!({"metadata": metadata, "spec": spec, "status": {"conditions": [held]}});
+            let change = Change::Apply(serde_json::from_value(binding).unwrap());
+            contract.known.with(|known| known.cluster_bindings.change(change));
+        };
+        let contract = fixture::contract();
+        noted(&contract, "us", "1");
+        let pause = tokio::time::timeout(Duration::from_millis(20), ends(&contract, &watches));
+        assert!(pause.await.is_err(), "this cluster is noted");
+        noted(&contract, "them", "2");
+        let (ended, says) = ends(&contract, &watches).await;
+        assert_eq!(ended, Ended::Taken);
+        assert!(matches!(says, Link::InUse(Other::Cluster(uid)) if uid == "them"));
+
+        let contract = fixture::contract();
+        contract.released.cancel();
+        let (ended, says) = ends(&contract, &watches).await;
+        assert!(ended == Ended::Released && matches!(says, Link::Connecting));
     }
 
     #[tokio::test]

@@ -8,6 +8,8 @@
 mod about;
 mod withdraw;
 
+use std::time::{Duration, Instant};
+
 use api::{label, membership::Membership};
 use kit::{
     backoff,
@@ -24,6 +26,9 @@ use super::{
 };
 use crate::{feature::Features, home::Home, identity::Target};
 
+/// Time between two looks at what API servers refuse.
+const NOTED: Duration = Duration::from_secs(2);
+
 /// What is to be left.
 #[derive(Clone, PartialEq)]
 pub(super) struct Work {
@@ -37,17 +42,12 @@ pub(super) struct Work {
 pub(super) async fn leave(env: Env, features: Features, home: Home, note: Note, work: Work) {
     let id = work.noted.as_ref().map(|noted| noted.cluster_id.clone());
     let leaving = Leaving { env, features, home, note, id };
+    // What was refused before was for something else.
+    leaving.env.metrics.refusals().forget(&leaving.env.metrics.area());
     leaving.tell("Leaving", "withdrawing exports, then removing imports");
-    match (&work.target, work.order) {
-        (Some(target), Order::Withdraw) => leaving.withdraw_until_done(target).await,
-        (None, _) | (_, Order::Force) => leaving.warn("LeaveIncomplete", &incomplete(&work)),
-    }
-    let mut failures = 0;
-    while let Err(error) = leaving.clean_up().await {
-        failures += 1;
-        tracing::warn!(%error, "cannot remove all imports, trying again");
-        leaving.note_refused().await;
-        tokio::time::sleep(backoff::LEADER.wait(failures)).await;
+    tokio::select! {
+        () = leaving.carry_out(&work) => {}
+        () = leaving.note_refused() => {}
     }
     leaving.tell("Left", "this cluster has left the ClusterSet; all imports are removed");
 }
@@ -78,6 +78,19 @@ struct Leaving {
 }
 
 impl Leaving {
+    async fn carry_out(&self, work: &Work) {
+        match (&work.target, work.order) {
+            (Some(target), Order::Withdraw) => self.withdraw_until_done(target).await,
+            (None, _) | (_, Order::Force) => self.warn("LeaveIncomplete", &incomplete(work)),
+        }
+        let mut failures = 0;
+        while let Err(error) = self.clean_up().await {
+            failures += 1;
+            tracing::warn!(%error, "cannot remove all imports, trying again");
+            tokio::time::sleep(backoff::LEADER.wait(failures)).await;
+        }
+    }
+
     /// Withdraws, however long that takes. If it fails at first, imports are removed meanwhile.
     async fn withdraw_until_done(&self, target: &Target) {
         let (mut failures, mut removed) = (0, false);
@@ -109,7 +122,6 @@ impl Leaving {
                     tracing::warn!(%error, "cannot remove all imports, trying again later");
                 }
             }
-            self.note_refused().await;
             tokio::time::sleep(backoff::LEADER.wait(failures)).await;
         }
     }
@@ -132,13 +144,24 @@ impl Leaving {
         removed
     }
 
-    /// Notes what API servers refuse, or that they refuse nothing any more.
+    /// Notes what API servers refuse, and when they refuse nothing any more; never ends.
     async fn note_refused(&self) {
-        let message = self.env.metrics.refusals().message(&self.env.metrics.area());
+        let (refusals, area) = (self.env.metrics.refusals(), self.env.metrics.area());
         let writer = Writer::new(self.env.client.clone(), label::MEMBER, "local", self.env.metrics.clone());
-        let patch = json!({"metadata": {"annotations": {label::REFUSED: message}}});
-        if let Err(error) = writer.merge(&self.note, None, patch).await {
-            tracing::debug!(%error, "what is refused could not be noted");
+        // One that was noted before a restart is not known.
+        let mut noted = None;
+        loop {
+            tokio::time::sleep(NOTED).await;
+            refusals.prune(Instant::now());
+            let message = refusals.message(&area);
+            if noted.as_ref() == Some(&message) {
+                continue;
+            }
+            let patch = json!({"metadata": {"annotations": {label::REFUSED: message}}});
+            match writer.merge(&self.note, None, patch).await {
+                Ok(_) => noted = Some(message),
+                Err(error) => tracing::debug!(%error, "what is refused could not be noted"),
+            }
         }
     }
 

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{knowledge::Knowledge, local_writer, secret::Keys};
 
 /// Name of the Secret.
-const SECRET: &str = "freeport-offload-key";
+pub(super) const SECRET: &str = "freeport-offload-key";
 /// Key of the Secret: the private key.
 const KEY: &str = "key";
 

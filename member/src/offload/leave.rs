@@ -51,13 +51,14 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
     let writer = Writer::new(leader.clone(), general::MEMBER, "leader", env.metrics.clone());
     let is_us = |field: &str| ListParams::default().fields(&format!("{field}={}", us.cluster));
     let offers = Api::<OwnOffer>::namespaced(leader.clone(), &us.common_area);
+    let mut refused = Ok(());
     let mut pages = Records::of(&offers, is_us("spec.host"));
     while let Some(page) = pages.next().await? {
         for offer in page {
-            writer.delete(&offer, false).await.map_err(|error| error.failure())?;
+            acted(writer.delete(&offer, false).await, &mut refused)?;
         }
     }
-    hosted::withdraw(access, &writer).await?;
+    let hosted = hosted::withdraw(access, &writer).await;
     let pods = Api::<OwnShadowPod>::namespaced(leader.clone(), &us.common_area);
     let maps = Api::<OwnMap>::namespaced(leader.clone(), &us.common_area);
     let begun = Instant::now();
@@ -67,28 +68,31 @@ pub(super) async fn withdraw(access: &Access) -> Result<(), Failure> {
         let mut pages = Records::of(&pods, is_us("spec.origin"));
         while let Some(page) = pages.next().await? {
             for pod in &page {
-                is_left = true;
-                acted(end(&writer, pod, is_late).await)?;
+                is_left |= acted(end(&writer, pod, is_late).await, &mut refused)?;
             }
         }
         let mut pages = Records::of(&maps, is_us("spec.origin"));
         while let Some(page) = pages.next().await? {
             for map in page.iter().filter(|_| !is_late) {
-                is_left = true;
-                acted(take_back(&writer, map).await)?;
+                is_left |= acted(take_back(&writer, map).await, &mut refused)?;
             }
         }
         if is_late || !is_left {
-            return Ok(());
+            return hosted.and(refused);
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// What changed meanwhile is looked at again.
-fn acted(done: Result<(), Error>) -> Result<(), Failure> {
+/// Reports whether the record is to be looked at again. A write that its API server refuses is not waited for, and stops no other one: it goes
+/// to `refused`.
+fn acted(done: Result<(), Error>, refused: &mut Result<(), Failure>) -> Result<bool, Failure> {
     match done {
-        Ok(()) | Err(Error::Stale | Error::Gone) => Ok(()),
+        Ok(()) | Err(Error::Stale | Error::Gone) => Ok(true),
+        Err(error) if error.refusal().is_some() => {
+            *refused = Err(error.failure());
+            Ok(false)
+        }
         Err(error) => Err(error.failure()),
     }
 }
@@ -154,8 +158,9 @@ fn ours() -> String {
     format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID)
 }
 
-/// Deletes the Namespaces of other clusters that are here, with all that is in them.
+/// Deletes the Namespaces of other clusters that are here, with all that is in them. Without our ID nothing proves that they were made here.
 async fn delete_twins(writer: &Writer, client: &Client, us: Option<&str>) -> Result<(), Error> {
+    let Some(us) = us else { return Ok(()) };
     let mut done = Ok(());
     for twin in listed::<Namespace>(client, &ours()).await? {
         if names::is_twin(twin.meta(), us) && !twin.is_going() {

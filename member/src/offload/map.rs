@@ -33,7 +33,7 @@ use presence::vouch::Vouching;
 use serde_json::{Value, json};
 
 use self::{
-    entries::{Said, accepted, current, refused, status, terminating},
+    entries::{Said, accepted, current, refused, status, terminating, undeleted},
     plan::{Around, Refused, Step, plan},
 };
 use super::{
@@ -78,7 +78,7 @@ impl Maps {
             return Ok(Outcome::Done);
         };
         let record = names::namespace_map(&home, &self.knowledge.us.cluster);
-        let twins = twins(&self.knowledge, &home, &record);
+        let twins = twins(&self.knowledge, &home, &record, &entry);
         let is_current = self.vouching.is_current(&self.knowledge.us.cluster, &member_lease(&home));
         let mut steps = desired(&self.knowledge, (&home, &record), &entry, spec, &twins);
         steps.retain(|(_, step)| is_current || !matches!(step, Step::Delete(_)));
@@ -166,11 +166,15 @@ impl Maps {
             Step::Wait { twin } => Ok(Done::Says(terminating(twin))),
             Step::Keep { twin } => Ok(Done::Says(accepted(twin))),
             Step::Delete(twin) => {
-                if !twin.is_going() {
-                    // The watch tells when it is going, and when it is gone.
-                    self.local_writer.delete(&twin, false).await?;
+                // The watch tells when it is going, and when it is gone.
+                let deleted = match twin.is_going() {
+                    true => Ok(()),
+                    false => self.local_writer.delete(&twin, false).await,
+                };
+                match deleted.as_ref().err().and_then(Error::refusal) {
+                    Some(words) => Ok(Done::Says(undeleted(twin.name_any(), words))),
+                    None => deleted.map(|()| Done::Says(terminating(twin.name_any()))),
                 }
-                Ok(Done::Says(terminating(twin.name_any())))
             }
         }
     }
@@ -218,11 +222,23 @@ fn desired(
     plan(spec, &around)
 }
 
-/// The twins of a home that are here, by its map.
-fn twins(knowledge: &Knowledge, home: &str, record: &str) -> Vec<Namespace> {
+/// The twins of a home that are here, by its map: those that this member wrote, or that the map names. A copy of one has another name, and
+/// is nobody's.
+fn twins(knowledge: &Knowledge, home: &str, record: &str, entry: &ClusterEntry) -> Vec<Namespace> {
     let names = knowledge.namespaces.keys().into_iter();
     let entries = names.filter_map(|name| knowledge.namespaces.get(&name));
-    let is_one = |namespace: &&Namespace| namespace.twin_of(record).is_some_and(|(of, _)| of == home);
+    let (said, asked) = (current(entry), entry.asked_here());
+    let is_named = |namespace: &Namespace, original: &str| {
+        let name = namespace.name_any();
+        let said = said.get(original).map(|said| &said.remote_namespace);
+        let asked = asked.and_then(|asked| asked.desired_mapping.get(original));
+        said == Some(&name) || asked == Some(&name)
+    };
+    let is_one = |namespace: &&Namespace| {
+        namespace.twin_of(record).is_some_and(|(of, original)| {
+            of == home && (namespace.is_made_here() || is_named(namespace, original))
+        })
+    };
     entries.filter_map(|entry| entry.namespace.as_ref().filter(is_one).cloned()).collect()
 }
 

@@ -71,17 +71,28 @@ impl Namespaces {
         let system = self.knowledge.system_with(namespace);
         match change {
             enabled::Change::Make => match check_offloaded(namespace, &system) {
-                Ok(()) => self.local_writer.put(None, &enabled::made(namespace)).await.map(drop),
+                Ok(()) => {
+                    let made = self.local_writer.put(None, &enabled::made(namespace)).await.map(drop);
+                    if let Some(words) = made.as_ref().err().and_then(Error::refusal) {
+                        let message = format!("its NamespaceOffloading is refused: {words}");
+                        self.warn(namespace, "Refused", &message);
+                    }
+                    made
+                }
                 Err(error) => {
-                    let there = enabled::made(namespace).object_ref(&());
-                    let object =
-                        self.knowledge.namespace(namespace).map_or(there, |there| there.object_ref(&()));
-                    self.events.warn(object, "Offload", error.reason(), &error.to_string());
+                    self.warn(namespace, error.reason(), &error.to_string());
                     Ok(())
                 }
             },
             enabled::Change::Delete(made) => self.local_writer.delete(made, false).await,
         }
+    }
+
+    /// Says on a Namespace why it has no NamespaceOffloading.
+    fn warn(&self, namespace: &str, reason: &str, message: &str) {
+        let there = enabled::made(namespace).object_ref(&());
+        let object = self.knowledge.namespace(namespace).map_or(there, |there| there.object_ref(&()));
+        self.events.warn(object, "Offload", reason, message);
     }
 
     /// First the finalizer, so that no twin is forgotten; then the keys, and the label.

@@ -28,13 +28,13 @@ use presence::vouch::Vouching;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::labels::may_claim;
 use self::{
     desired::{node, node_after, remembered},
     heartbeat::Heartbeats,
     plan::{Around, Plan, plan},
     status::{Condition, status},
 };
+pub(super) use self::{heartbeat::NAMESPACE as LEASES, labels::may_claim};
 use super::{
     index::{Asked, ClusterEntry, NAMESPACE, NODE, PEER, STATUS},
     knowledge::Knowledge,
@@ -85,7 +85,7 @@ impl Nodes {
         let (clusters, metrics) = (&self.knowledge.clusters, || env.metrics.clone());
         let reconcile = |cluster| self.clone().reconcile(cluster);
         let nodes = drive("offload-node", clusters.queue(1), metrics(), stop.clone(), reconcile);
-        let heartbeats = Heartbeats::new(self.knowledge.clone(), env.client.clone());
+        let heartbeats = Heartbeats::new(self.knowledge.clone(), self.writer.clone());
         let renew = |cluster| heartbeats.clone().reconcile(cluster);
         let leases = drive("offload-lease", clusters.queue(5), metrics(), stop.clone(), renew);
         tokio::join!(nodes, leases);

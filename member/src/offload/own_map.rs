@@ -177,15 +177,21 @@ fn asking(knowledge: &Knowledge, namespace: String, entry: Arc<NamespaceEntry>) 
 
 /// Asks for those maps that do not say of the Namespace what they have to.
 pub(super) fn enqueue(knowledge: &Knowledge, namespace: &str) {
+    let differing = differing(knowledge, namespace).into_iter();
+    knowledge.clusters.enqueue(differing.map(|cluster| (cluster, OWN_MAP)).collect());
+}
+
+/// Clusters whose maps do not say of the Namespace what they have to.
+pub(super) fn differing(knowledge: &Knowledge, namespace: &str) -> Vec<String> {
     let entry = knowledge.namespaces.get(&namespace.to_owned());
-    let Some(asking) = entry.and_then(|entry| asking(knowledge, namespace.to_owned(), entry)) else { return };
+    let asking = entry.and_then(|entry| asking(knowledge, namespace.to_owned(), entry));
+    let Some(asking) = asking else { return Vec::new() };
     let differs = |id: &str, entry: &ClusterEntry| match entry.wanted() {
         Some(_) => asking.change(id, entry).is_some(),
         None => asking.needs_map(id, entry),
     };
     let clusters = knowledge.all_clusters().into_iter();
-    let differing = clusters.filter(|(id, entry)| differs(id, entry)).map(|(cluster, _)| (cluster, OWN_MAP));
-    knowledge.clusters.enqueue(differing.collect());
+    clusters.filter(|(id, entry)| differs(id, entry)).map(|(cluster, _)| cluster).collect()
 }
 
 #[cfg(test)]

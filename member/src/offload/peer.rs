@@ -1,6 +1,6 @@
 //! Consent: watches OffloadPeers, and what follows from them, and reads our maps and NamespaceOffloadings; writes our OffloadOffers into
 //! the Common Area, deletes those that nobody wants any more, and says on each OffloadPeer whether all that it asks for works, which
-//! labels its Node had, and which twins there have lost their NamespaceOffloading. Safe to run twice: offers are a function of
+//! labels its Node had, which writes about it API servers refuse, and which twins there have lost their NamespaceOffloading. Safe to run twice: offers are a function of
 //! OffloadPeers, and only differences are sent.
 
 mod lost;
@@ -12,6 +12,7 @@ use std::{
 };
 
 use api::{
+    cluster_set::WRITES_ACCEPTED,
     condition::{already_said, conditions},
     membership::Wire,
     offload::{
@@ -28,7 +29,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kit::{
     events::Events,
-    metrics::Tally,
+    metrics::{Refusals, Tally},
     queue::Outcome,
     watch::Watches,
     write::{Error, Writer},
@@ -46,7 +47,7 @@ use super::{
     pod::exchange::Exchanges,
     room::RECORDS_MAX,
     view::OwnOffer,
-    withdrawn,
+    withdrawn, writes,
 };
 use crate::{home::Lost, identity::Identity};
 
@@ -115,6 +116,8 @@ pub(super) struct Consenting {
     pub(super) watches: [Watches; 4],
     pub(super) exchanges: Exchanges,
     pub(super) left_out: Tally,
+    /// Writes of this member that API servers refuse.
+    pub(super) refusals: Refusals,
     pub(super) events: Events,
     /// Whether the Common Area has been seen and our ID is ours.
     pub(super) begun: tokio::sync::watch::Receiver<bool>,
@@ -204,11 +207,15 @@ impl Consenting {
             Some(_) | None => lost_before.clone(),
         };
         let now = Time(Timestamp::now());
-        let want = conditions(&[verdict], have, peer.metadata.generation, &now);
+        let refused = writes::about_peer(&self.knowledge, &self.refusals, cluster);
+        let is_over = refused.is_none() && have.iter().any(|said| said.type_ == WRITES_ACCEPTED);
+        let verdicts: Vec<_> = [verdict].into_iter().chain(refused).collect();
+        let want = conditions(&verdicts, have, peer.metadata.generation, &now);
         let status =
             OffloadPeerStatus { conditions: want, node_labels: node_labels(&entry), lost_offloadings };
         let status = self.local_writer.known::<OffloadPeerView, _>(&status)?;
         if already_said(have, &status.conditions)
+            && !is_over
             && entry.node_labels().unwrap_or(&NONE) == &status.node_labels
             && lost_before == status.lost_offloadings
         {
@@ -216,7 +223,9 @@ impl Consenting {
         }
         match self.knowledge.clusters.put_status(&self.local_writer, PEER, peer, &status).await {
             Ok(_) => {
-                self.events.turned(peer.object_ref(&()), "Consent", READY, (have, &status.conditions));
+                let conditions = (have, status.conditions.as_slice());
+                self.events.turned(peer.object_ref(&()), "Consent", READY, conditions);
+                self.events.turned(peer.object_ref(&()), "Write", WRITES_ACCEPTED, conditions);
             }
             Err(Error::Gone) => {}
             Err(error) => return Err(error),

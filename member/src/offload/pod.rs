@@ -86,12 +86,13 @@ impl Pods {
     pub(super) async fn reconcile(self, uid: String) -> Result<Outcome, Error> {
         let entry = self.store.get(&uid).unwrap_or_default();
         self.count(&uid, entry.pod.as_ref().map(phase).as_deref());
-        self.note_refusal(&uid, entry.pod.as_ref().map(|pod| (pod, PodState::of(pod.said()))));
-        match (&entry.pod, &entry.record) {
+        let outcome = match (&entry.pod, &entry.record) {
             (None, None) => Ok(Outcome::Done),
             (None, Some(record)) => self.take_back(&uid, record).await,
             (Some(pod), _) => self.follow(&entry, pod).await,
-        }
+        };
+        self.note_refusal(&uid, outcome.as_ref().err());
+        outcome
     }
 
     /// The Pod is in this phase now, or gone.
@@ -99,11 +100,17 @@ impl Pods {
         self.tally.put(uid, phase.map(|phase| [self.host.as_str(), phase]));
     }
 
-    /// Notes for the status of its NamespaceOffloading whether the Pod, if it is there, is refused.
-    fn note_refusal(&self, uid: &str, pod: Option<(&BoundPod, PodState)>) {
-        let refusal = pod.filter(|(pod, _)| !pod.is_going()).and_then(|(pod, state)| {
-            let namespace = pod.namespace().unwrap_or_default();
-            Refusal::of(&state, (&namespace, &pod.name_any()), &self.host)
+    /// Notes for the status of its NamespaceOffloading whether the Pod, if it is there, is refused: by its own status, or because it was not
+    /// sent and an API server refused what was written for it, with this error.
+    fn note_refusal(&self, uid: &str, failed: Option<&Error>) {
+        let entry = self.store.get(&uid.to_owned()).unwrap_or_default();
+        let words = failed.and_then(Error::refusal).filter(|_| entry.record.is_none());
+        let refusal = entry.pod.as_ref().filter(|pod| !pod.is_going()).and_then(|pod| {
+            let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+            match words {
+                Some(words) => Some(Refusal::of_write(&words, (&namespace, &name), &self.host)),
+                None => Refusal::of(&PodState::of(pod.said()), (&namespace, &name), &self.host),
+            }
         });
         let changed = self.knowledge.refused.note(uid, refusal);
         self.knowledge.namespaces.enqueue(changed.into_iter().map(|namespace| (namespace, STATUS)).collect());
@@ -111,10 +118,7 @@ impl Pods {
 
     /// Notes of all Pods whether they are refused.
     fn note_refusals(&self) {
-        for uid in self.store.keys() {
-            let entry = self.store.get(&uid).unwrap_or_default();
-            self.note_refusal(&uid, entry.pod.as_ref().map(|pod| (pod, PodState::of(pod.said()))));
-        }
+        self.store.keys().iter().for_each(|uid| self.note_refusal(uid, None));
         self.knowledge.refused.saw(&self.host);
     }
 
@@ -192,7 +196,10 @@ impl Pods {
         let put = self.store.put_ours(&self.leader_writer, POD, (have, &object), |_| true).await;
         match &put {
             Ok(_) if have.is_none() && want.deletion.is_none() => {
-                let message = format!("sent to cluster {} as {}/{}", self.host, want.namespace, want.pod);
+                let (host, namespace, name) = (&self.host, &want.namespace, &want.pod);
+                let message = format!(
+                    "sent to cluster {host} as {namespace}/{name}; for its logs, in cluster {host}: kubectl -n {namespace} logs {name}"
+                );
                 self.events.tell(pod.object_ref(&()), "Offload", "Offloaded", &message);
             }
             Err(error @ (Error::Refused(_) | Error::Pruned { .. })) => {
@@ -214,9 +221,7 @@ impl Pods {
                 if let Some(warning) = &said.warning {
                     self.events.warn(pod.object_ref(&()), "Offload", warning.reason, &warning.message);
                 }
-                let uid = pod.uid().unwrap_or_default();
-                self.count(&uid, said.state.phase.as_deref());
-                self.note_refusal(&uid, Some((pod, said.state.clone())));
+                self.count(&pod.uid().unwrap_or_default(), said.state.phase.as_deref());
                 Ok(())
             }
             Err(Error::Gone) => Ok(()),

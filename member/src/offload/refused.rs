@@ -37,12 +37,25 @@ impl Refusal {
         let condition = state.conditions.iter().find(|it| refused(&it.type_, &it.status))?;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let why = format!("{}: {}", text(&condition.reason), text(&condition.message));
-        Some(Self {
+        Some(Self::new((namespace, pod), host, why))
+    }
+
+    /// Of a Pod for which an API server refuses a write, in its words.
+    pub(crate) fn of_write(words: &str, at: (&str, &str), host: &str) -> Self {
+        Self::new(
+            at,
+            host,
+            format!("WriteRefused: an API server refuses what freeport-member writes for it: {words}"),
+        )
+    }
+
+    fn new((namespace, pod): (&str, &str), host: &str, why: String) -> Self {
+        Self {
             namespace: namespace.to_owned(),
             pod: pod.to_owned(),
             host: host.to_owned(),
             why: shortened(why, WHY_MAX),
-        })
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod progress;
 use std::time::{Duration, Instant};
 
 use api::{
+    cluster_set::WRITES_ACCEPTED,
     condition::{Status, Verdict, conditions},
     offload::{
         namespace::{NamespaceOffloadingStatus, PLACEMENT_ENFORCED, PODS_ACCEPTED, VALID},
@@ -19,7 +20,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     events::Events,
-    metrics::Tally,
+    metrics::{Refusals, Tally},
     queue::Outcome,
     write::{Error, Writer},
 };
@@ -33,6 +34,7 @@ use super::{
     knowledge::{Clusters, Knowledge, is_overdue},
     pod::exchange::is_host,
     selection::{Invalid, is_held},
+    writes,
 };
 
 /// How soon a status is looked at again that nobody asked for.
@@ -43,13 +45,13 @@ fn desired(
     offloading: &NamespaceOffloadingView,
     name: Result<String, Invalid>,
     said: &Summary,
-    of_pods: impl IntoIterator<Item = Verdict>,
+    others: impl IntoIterator<Item = Verdict>,
     now: &Time,
 ) -> NamespaceOffloadingStatus {
     let have = offloading.status.0.clone().unwrap_or_default();
     let generation = offloading.metadata.generation;
     let invalid = |why: &Invalid| Verdict::new(VALID, Status::False, why.reason, why.message.clone());
-    let verdicts: Vec<_> = name.as_ref().err().map(invalid).into_iter().chain(of_pods).collect();
+    let verdicts: Vec<_> = name.as_ref().err().map(invalid).into_iter().chain(others).collect();
     NamespaceOffloadingStatus {
         remote_namespace_name: name.ok().or(have.remote_namespace_name),
         offloading_phase: Some(said.phase.as_str().to_owned()),
@@ -68,7 +70,7 @@ fn unread<'a>(clusters: &'a Clusters, known: &'a NamespaceEntry) -> impl Iterato
 /// Whether the NamespaceOffloading says that already; other conditions are of other writers.
 fn is_said(have: &NamespaceOffloadingStatus, want: &NamespaceOffloadingStatus) -> bool {
     let mut have = have.clone();
-    let ours = [VALID, PLACEMENT_ENFORCED, PODS_ACCEPTED];
+    let ours = [VALID, PLACEMENT_ENFORCED, PODS_ACCEPTED, WRITES_ACCEPTED];
     have.conditions.retain(|condition| ours.contains(&condition.type_.as_str()));
     have == *want
 }
@@ -81,6 +83,8 @@ pub(super) struct OffloadingStatus {
     pub(super) events: Events,
     pub(super) tally: Tally,
     pub(super) webhook: watch::Receiver<Answer>,
+    /// Writes of this member that API servers refuse.
+    pub(super) refusals: Refusals,
 }
 
 impl OffloadingStatus {
@@ -120,7 +124,8 @@ impl OffloadingStatus {
         said.phase = said.phase.with_placement(placed.as_ref());
         self.tally.put(&namespace, Some([said.phase.as_str()]));
         let of_pods = placed.into_iter().chain(self.refused(offloading, &namespace, &clusters));
-        let want = desired(offloading, name.clone(), &said, of_pods, &Time(Timestamp::now()));
+        let refused = writes::about_namespace(&self.knowledge, &self.refusals, &namespace);
+        let want = desired(offloading, name.clone(), &said, of_pods.chain(refused), &Time(Timestamp::now()));
         let want = self.writer.known::<NamespaceOffloadingView, _>(&want)?;
         let have = offloading.status.0.clone().unwrap_or_default();
         if is_said(&have, &want) {
@@ -192,6 +197,7 @@ impl OffloadingStatus {
         let conditions = (have.conditions.as_slice(), want.conditions.as_slice());
         self.events.turned(object.clone(), "Place", PLACEMENT_ENFORCED, conditions);
         self.events.turned(object.clone(), "Offload", PODS_ACCEPTED, conditions);
+        self.events.turned(object.clone(), "Write", WRITES_ACCEPTED, conditions);
         if have.offloading_phase == want.offloading_phase {
             return;
         }

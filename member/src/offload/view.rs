@@ -40,13 +40,18 @@ impl Namespace {
         self.labels().get(key).map(String::as_str)
     }
 
-    /// The cluster and the Namespace there that it is the twin of, if this member made it for map `map`. Somebody may have taken labels
-    /// off; then what this member once wrote is its own.
+    /// Reports whether this member wrote it: of a copy of a twin others did.
+    pub(crate) fn is_made_here(&self) -> bool {
+        is_written_by(&self.metadata, general::MEMBER)
+    }
+
+    /// The cluster and the Namespace there that it says to be the twin of, by map `map`. Somebody may have taken labels off; then what
+    /// this member once wrote is its own.
     pub(crate) fn twin_of(&self, map: &str) -> Option<(&str, &str)> {
         let (home, _) = self.home().filter(|(_, record)| *record == map)?;
         let is_ours = match self.label(general::MANAGED_BY) {
             Some(by) => by == general::FREEPORT,
-            None => is_written_by(&self.metadata, general::MEMBER),
+            None => self.is_made_here(),
         };
         let is_of_home = self.label(label::REMOTE_CLUSTER_ID).is_none_or(|label| label == home);
         let original = self.annotations().get(label::ORIGINAL_NAME)?;

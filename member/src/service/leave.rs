@@ -3,7 +3,13 @@
 
 use std::time::{Duration, Instant};
 
-use api::{antrea::Members, label, mcs::ServiceImport, name, view::Meta};
+use api::{
+    antrea::Members,
+    label,
+    mcs::ServiceImport,
+    name,
+    view::{self, Meta, is_written_by},
+};
 use k8s_openapi::api::{
     core::v1::{Endpoints, Service},
     discovery::v1::EndpointSlice,
@@ -32,6 +38,9 @@ use super::{
     knowledge::Knowledge,
 };
 use crate::feature::Access;
+
+/// Metadata of an object, with who wrote it.
+type Written<K> = Meta<K, view::Written>;
 
 /// Requests at the same time.
 const CONCURRENCY: usize = 16;
@@ -95,11 +104,11 @@ fn exporting(access: &Access, records: Vec<OwnRecord>) -> Exporting {
     }
 }
 
-/// Removes everything imported: it has our label, and the name that we give it. What somebody copied has the label alone.
+/// Removes everything imported: it has our label and the name that we give it, and we wrote it. What somebody copied others wrote.
 pub(super) async fn remove_imports(env: &Env) -> Result<(), Error> {
     let imported = imported();
     let made_by_us = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
-    let is_imported = |slice: &Meta<EndpointSlice>| name::service_of_slice(&slice.name_any()).is_some();
+    let is_imported = |slice: &Written<EndpointSlice>| name::service_of_slice(&slice.name_any()).is_some();
     // A kind whose deletion is refused does not stop the others.
     let imports = remove::<ServiceImport>(env, &made_by_us, |_| true).await;
     let slices = remove::<EndpointSlice>(env, &imported, is_imported).await;
@@ -141,11 +150,12 @@ pub(super) async fn forget_endpoints(env: Env) {
     }
 }
 
-async fn remove<K>(env: &Env, selector: &str, is_ours: impl Fn(&Meta<K>) -> bool) -> Result<(), Error>
+async fn remove<K>(env: &Env, selector: &str, is_ours: impl Fn(&Written<K>) -> bool) -> Result<(), Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
-    let objects = listed::<Meta<K>>(&env.client, ListParams::default().labels(selector)).await?;
+    let objects = listed::<Written<K>>(&env.client, ListParams::default().labels(selector)).await?;
+    let is_ours = |object: &Written<K>| is_written_by(&object.metadata, label::MEMBER) && is_ours(object);
     let writer = local_writer(env);
     let delete = |object| {
         let writer = writer.clone();

@@ -44,10 +44,10 @@ pub(super) fn start(
     let (env, leader) = (&access.env, &access.leader);
     if access.wire == Wire::Antrea {
         let announces = Api::<Announce>::namespaced(leader.clone(), &target.us.common_area);
-        let (hold, target) = (env.hold.clone(), target.clone());
+        let (hold, target, uid) = (env.hold.clone(), target.clone(), env.holder.cluster_uid.clone());
         tasks.spawn(async move {
             hold.active().await;
-            heartbeat::keep(announces, target, presence).await;
+            heartbeat::keep(announces, target, uid, presence).await;
         });
         return present;
     }

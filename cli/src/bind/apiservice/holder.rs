@@ -12,15 +12,18 @@ use kube::{
 use serde_json::json;
 
 use super::request::Contract;
-use crate::{Error, bind::holder::other, cluster::Cluster};
+use crate::{
+    Error,
+    bind::holder::other,
+    cluster::{Cluster, known},
+};
 
 impl Contract {
     /// Makes the consumer the one that holds the contract. Refused where another cluster does, unless its contract is to be taken over.
     pub(super) async fn hold(&self, consumer: &Cluster, take_over: bool) -> Result<(), Error> {
-        let bindings = Api::<ClusterBinding>::namespaced(self.provider.client.clone(), &self.namespace);
         let called = format!("ClusterBinding {}/cluster", self.namespace);
-        let read = bindings.get("cluster");
-        let binding = self.provider.request(format!("read {called}"), read).await?;
+        let bindings = self.cluster_bindings();
+        let binding = self.provider.request(format!("read {called}"), bindings.get("cluster")).await?;
         let status = binding.status.clone().unwrap_or_default();
         if let Some(other) = other(consumer, &status).await?.filter(|_| !take_over) {
             return Err(consumer.refuse(in_use(&self.namespace, &other)));
@@ -34,6 +37,19 @@ impl Contract {
         let with = PatchParams::default();
         let write = bindings.patch_status("cluster", &with, &patch);
         self.provider.request(format!("note this cluster in {called}"), write).await.map(drop)
+    }
+
+    /// Reports whether the consumer is noted as the holder of the contract.
+    pub(super) async fn is_held_by(&self, consumer: &Cluster) -> Result<bool, Error> {
+        let doing = format!("read ClusterBinding {}/cluster", self.namespace);
+        let bindings = self.cluster_bindings();
+        let binding = self.provider.request(doing, known(bindings.get("cluster"))).await?;
+        let status = binding.and_then(|binding| binding.status).unwrap_or_default();
+        Ok(holder::held_by(&status) == Some(&consumer.uid))
+    }
+
+    fn cluster_bindings(&self) -> Api<ClusterBinding> {
+        Api::namespaced(self.provider.client.clone(), &self.namespace)
     }
 }
 

@@ -92,19 +92,24 @@ impl Contract {
         Ok(Self { provider, namespace: target.namespace.clone() })
     }
 
-    /// The uid of the cluster namespace. Refuses a contract that the provider made for another cluster: what that one has would seem to be deleted here.
-    pub(super) async fn is_of(&self, consumer: &Cluster) -> Result<Option<String>, Error> {
+    /// The uid of the cluster namespace. Refuses a contract that the provider made for another cluster, whose objects would seem to be deleted
+    /// here, unless the consumer takes it over or has done so.
+    pub(super) async fn is_of(&self, consumer: &Cluster, take_over: bool) -> Result<Option<String>, Error> {
         let namespaces: Api<Meta<Namespace>> = Api::all(self.provider.client.clone());
         let read = namespaces.get(&self.namespace);
         let namespace = self.provider.request(format!("read Namespace {}", self.namespace), read).await?;
         let identity = namespace.annotations().get(IDENTITY).map(String::as_str);
-        identity::of_another(identity, &consumer.uid).map_or(Ok(namespace.uid()), |other| {
-            Err(consumer.refuse(format!(
-                "the credential is of the cluster whose Namespace kube-system has the uid {other}, and here it has {}: ask the provider for one \
-                 with --only provider --identity {}",
-                consumer.uid, consumer.uid
-            )))
-        })
+        match identity::of_another(identity, &consumer.uid) {
+            Some(other) if !take_over && !self.is_held_by(consumer).await? => {
+                Err(consumer.refuse(format!(
+                    "the credential is of the cluster whose Namespace kube-system has the uid {other}, and here it has {}: ask the provider for \
+                     one with --only provider --identity {}; if that cluster is gone for good, and this one goes on in its place, run this with \
+                     --take-over",
+                    consumer.uid, consumer.uid
+                )))
+            }
+            _ => Ok(namespace.uid()),
+        }
     }
 
     /// Asks for the export of this name, and waits for it; its APIs.

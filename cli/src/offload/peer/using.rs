@@ -1,6 +1,6 @@
 //! `freeport offload use`: makes another cluster a node of this one, or ends that, and waits for either.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::offload::{
     label::REMOTE_CLUSTER_ID,
@@ -18,7 +18,7 @@ use crate::{
     cluster::Cluster,
     offload::{
         away::explained,
-        condition,
+        condition, refused,
         twins::{clusters, goes},
         vanished::Vanished,
     },
@@ -98,9 +98,16 @@ impl Consent<'_> {
     /// Waits until the other cluster is no node here: its twins go first.
     async fn is_no_node(&mut self, limit: Duration) -> Result<(), Error> {
         let (cluster, peer, node) = (self.cluster, self.peer, names::virtual_node(self.peer));
-        let probe = async || match is_node(cluster, peer).await? {
-            false => Ok(Ok(())),
-            true => Ok(Err(explained(cluster, what_is_left(&twins(cluster, peer).await?)).await)),
+        let begun = Instant::now();
+        let probe = async || {
+            if !is_node(cluster, peer).await? {
+                return Ok(Ok(()));
+            }
+            let refused = refused::keeps_node(cluster, peer).await?;
+            let left = what_is_left(&twins(cluster, peer).await?);
+            let left = refused.iter().fold(left, |left, refused| format!("{left}; {refused}"));
+            refused::stop(cluster, refused, begun, limit)?;
+            Ok(Err(explained(cluster, left).await))
         };
         let say = &mut *self.say;
         let waiting =
@@ -123,9 +130,18 @@ impl Consent<'_> {
     /// Waits until the member says that what was asked for works.
     async fn is_ready(&mut self, limit: Duration) -> Result<(), Error> {
         let (cluster, peer) = (self.cluster, self.peer);
-        let probe = async || match ready(read(cluster, peer).await?.as_ref()) {
-            Err(message) => Ok(Err(explained(cluster, message).await)),
-            done => Ok(done),
+        let begun = Instant::now();
+        let probe = async || {
+            let there = read(cluster, peer).await?;
+            let missing = match ready(there.as_ref()) {
+                Err(missing) => missing,
+                done => return Ok(done),
+            };
+            let status = there.as_ref().and_then(|there| there.status.0.as_ref().ok());
+            let refused = status.and_then(|status| refused::reported(&status.conditions));
+            let missing = refused.iter().fold(missing, |missing, refused| format!("{missing}; {refused}"));
+            refused::stop(cluster, refused, begun, limit)?;
+            Ok(Err(explained(cluster, missing).await))
         };
         let say = &mut *self.say;
         let waiting =

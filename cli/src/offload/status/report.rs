@@ -25,7 +25,7 @@ use super::{
     Read,
     pods::{NodeView, misplaced},
 };
-use crate::offload::condition;
+use crate::offload::{condition, refused::reported};
 
 /// What a cluster offloads, and what is offloaded to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -214,9 +214,20 @@ fn problems(read: &Read) -> Vec<String> {
             format!("Namespace {name} {what}; next: {next}")
         })
         .collect();
+    let refused = read.peers.iter().filter_map(|peer| {
+        let status = peer.status.0.as_ref().ok()?;
+        Some((format!("OffloadPeer {}", peer.name_any()), reported(&status.conditions)?))
+    });
+    let refused_here = read.offloadings.iter().filter_map(|offloading| {
+        let (namespace, status) = (offloading.namespace()?, offloading.status.0.as_ref().ok()?);
+        Some((format!("Namespace {namespace}"), reported(&status.conditions)?))
+    });
+    let refused = refused.chain(refused_here).map(|(of, words)| {
+        format!("{of}: {words}; next: change the quota, policy, webhook or right that refuses it; freeport-member tries again within a minute")
+    });
     let says_something = !read.peers.is_empty() || !read.nodes.is_empty() || !read.offloadings.is_empty();
     let away = read.away.clone().filter(|_| says_something);
-    away.into_iter().chain(crd).chain(untold).collect()
+    away.into_iter().chain(crd).chain(untold).chain(refused).collect()
 }
 
 fn peer(peer: &OffloadPeerView) -> Peer {

@@ -6,7 +6,7 @@ use api::{
     bind::{
         binding::{APIServiceBinding, ClusterBinding},
         condition,
-        export::{APIServiceExport, APIServiceExportRequest, Phase},
+        export::{APIServiceExport, APIServiceExportRequest, APIServiceNamespace, Phase},
         label,
         offer::BindableResourcesRequest,
         resource::Resource,
@@ -48,6 +48,8 @@ pub(in crate::status) struct Provider {
     pub(in crate::status) marked: Part<BTreeSet<String>>,
     /// What nobody has answered yet, by kind.
     pub(in crate::status) asked: Vec<Asked>,
+    /// Objects for which this API server refuses a write to the leader, by kind.
+    pub(in crate::status) refused: Vec<(&'static str, Part<Vec<Entry>>)>,
     /// Namespaces that are made for consumers and being deleted.
     pub(in crate::status) going: Part<Vec<Entry>>,
     /// Those that nobody deletes any more.
@@ -147,6 +149,42 @@ pub(in crate::status) fn unanswered_request(
 ) -> Option<(Entry, Timestamp)> {
     let status = request.object.ok()?.status.unwrap_or_default();
     unanswered(&request.metadata, status.phase == Phase::Pending && status.conditions.is_empty())
+}
+
+/// Reason of a condition: an API server refuses a write.
+const REFUSED: &str = "Refused";
+
+/// An APIServiceNamespace, if what is to be made for it is refused.
+pub(in crate::status) fn refused_namespace(asked: Tolerant<APIServiceNamespace>) -> Option<Entry> {
+    let conditions = asked.object.ok()?.status.unwrap_or_default().conditions;
+    refused(&asked.metadata, conditions.into_iter().map(of_binding))
+}
+
+/// A request for APIs, likewise.
+pub(in crate::status) fn refused_request(request: Tolerant<APIServiceExportRequest>) -> Option<Entry> {
+    let conditions = request.object.ok()?.status.unwrap_or_default().conditions;
+    refused(&request.metadata, conditions.into_iter().map(of_binding))
+}
+
+/// A request for a contract, likewise.
+pub(in crate::status) fn refused_ask(ask: Tolerant<BindableResourcesRequest>) -> Option<Entry> {
+    let conditions = ask.object.ok()?.status.unwrap_or_default().conditions;
+    let conditions = conditions.into_iter().map(|said| AntreaCondition {
+        type_: Some(said.type_),
+        status: Some(said.status),
+        reason: Some(said.reason),
+        message: Some(said.message),
+        last_transition_time: Some(said.last_transition_time),
+    });
+    refused(&ask.metadata, conditions)
+}
+
+fn refused(metadata: &ObjectMeta, conditions: impl Iterator<Item = AntreaCondition>) -> Option<Entry> {
+    let is_refused = |said: &AntreaCondition| {
+        said.status.as_deref() == Some("False") && said.reason.as_deref() == Some(REFUSED)
+    };
+    let refused: Vec<_> = conditions.filter(is_refused).take(1).collect();
+    (!refused.is_empty()).then(|| Entry::of(metadata, refused))
 }
 
 fn unanswered(metadata: &ObjectMeta, is_so: bool) -> Option<(Entry, Timestamp)> {

@@ -23,8 +23,8 @@ use crate::{
     cluster::Cluster,
     objects::{SYSTEM, bind},
     status::found::{
-        Asked, Binding, Consumer, Contract, Entry, Exported, Left, Offered, Part, Provider, unanswered_ask,
-        unanswered_request,
+        Asked, Binding, Consumer, Contract, Entry, Exported, Left, Offered, Part, Provider, refused_ask,
+        refused_namespace, refused_request, unanswered_ask, unanswered_request,
     },
 };
 
@@ -54,6 +54,7 @@ async fn provider(cluster: &Cluster) -> Result<Option<Provider>, Error> {
         crds: crds(cluster, "").await?,
         marked: crds(cluster, &marked).await?,
         asked: asked(cluster).await?,
+        refused: refused(cluster).await?,
         going: going(cluster).await?,
         left: left(cluster).await?,
     }))
@@ -79,6 +80,24 @@ async fn asked(cluster: &Cluster) -> Result<Vec<Asked>, Error> {
         unanswered: found.map(|found| found.into_iter().flatten().collect()),
     };
     Ok(vec![of("BindableResourcesRequest", asks), of("APIServiceExportRequest", requests)])
+}
+
+/// What this API server refuses to the leader, by what it is written for.
+async fn refused(cluster: &Cluster) -> Result<Vec<(&'static str, Part<Vec<Entry>>)>, Error> {
+    let asks: Api<Tolerant<BindableResourcesRequest>> = Api::namespaced(cluster.client.clone(), SYSTEM);
+    let asks = list(cluster, &asks, "bindableresourcesrequests".into(), "", refused_ask).await?;
+    let requests: Api<Tolerant<APIServiceExportRequest>> = Api::all(cluster.client.clone());
+    let requests = list(cluster, &requests, "apiserviceexportrequests".into(), "", refused_request).await?;
+    let namespaces: Api<Tolerant<APIServiceNamespace>> = Api::all(cluster.client.clone());
+    let namespaces = list(cluster, &namespaces, "apiservicenamespaces".into(), "", refused_namespace).await?;
+    let of = |kind, found: Part<Vec<Option<Entry>>>| {
+        (kind, found.map(|found| found.into_iter().flatten().collect()))
+    };
+    Ok(vec![
+        of("BindableResourcesRequest", asks),
+        of("APIServiceExportRequest", requests),
+        of("APIServiceNamespace", namespaces),
+    ])
 }
 
 /// Cluster namespaces and Namespaces that stand for those of consumers, as far as somebody deletes them.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use api::{
     bind::{condition::READY, label},
+    cluster_set::WRITES_ACCEPTED,
     condition::AntreaCondition,
     words::first_names,
 };
@@ -12,6 +13,7 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::SignedDuration}
 use super::{
     DELETED, Verdict,
     objects::{named, tally, unless_true},
+    said,
 };
 use crate::{
     objects::{bind, drift},
@@ -49,6 +51,11 @@ impl Verdict<'_> {
             self.marked(provider);
             self.exports(provider);
             provider.asked.iter().for_each(|asked| self.asked(asked));
+            for (kind, refused) in &provider.refused {
+                if let Some(refused) = self.part(refused, PROVIDE) {
+                    self.troubles(kind, &tally(refused, |conditions| conditions.first().map(said)));
+                }
+            }
             if let Some(going) = self.part(&provider.going, PROVIDE) {
                 self.if_said("Namespace", going, &[], &[]);
             }
@@ -61,7 +68,7 @@ impl Verdict<'_> {
             let means = "what runs as freeport-member can install and change every CRD of this cluster";
             self.policy(Some(&consumer.policy), &bind::consumer_policy(), means, USE);
             let bindings = self.part(&consumer.bindings, USE)?;
-            Some(self.if_said("APIServiceBinding", bindings, &[READY], &[SYNCED]))
+            Some(self.if_said("APIServiceBinding", bindings, &[READY], &[SYNCED, WRITES_ACCEPTED]))
         });
         (contracts, bindings)
     }

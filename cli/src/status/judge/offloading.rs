@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::offload::{
-    namespace::{PLACEMENT_ENFORCED, PODS_ACCEPTED},
-    peer::READY,
+use api::{
+    cluster_set::WRITES_ACCEPTED,
+    offload::{
+        namespace::{PLACEMENT_ENFORCED, PODS_ACCEPTED},
+        peer::READY,
+    },
 };
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 
@@ -66,9 +69,13 @@ impl Verdict<'_> {
 
     fn entries(&mut self, kind: &str, part: &Part<Vec<Entry>>, wanted: &[&str]) -> Option<Tally> {
         let entries = self.part(part, COMMAND)?;
-        let refused = |conditions: &[_]| named(conditions, PODS_ACCEPTED).filter(|it| it.status == "False");
-        let tally =
-            tally(entries, |conditions| unless_true(conditions, wanted, &[]).or_else(|| refused(conditions)));
+        let is_false = |conditions: &[_], type_| named(conditions, type_).filter(|it| it.status == "False");
+        // What is refused is why other conditions are not True.
+        let tally = tally(entries, |conditions| {
+            is_false(conditions, WRITES_ACCEPTED)
+                .or_else(|| unless_true(conditions, wanted, &[]))
+                .or_else(|| is_false(conditions, PODS_ACCEPTED))
+        });
         self.troubles(kind, &tally);
         Some(tally)
     }

@@ -38,7 +38,7 @@ pub(super) fn known(templates: &[(&str, Value)], granted: &str) -> Known {
 /// An export that is there, of an API with Namespaces.
 pub(super) fn exports(known: &mut Known, name: &str, isolation: &str, scope: &str) {
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"type": "object"}});
-    let schema = json!({"metadata": {"name": "n.g", "namespace": CNS}, "spec": {"informerScope": "Namespaced", "group": "g",
+    let schema = json!({"metadata": {"name": "n.g", "namespace": CNS, "annotations": {label::SOURCE_SPEC_HASH: "h"}}, "spec": {"informerScope": "Namespaced", "group": "g",
         "names": {"plural": "n", "kind": "N"}, "scope": scope, "versions": [version]}});
     known.schemas.change(Change::Apply(serde_json::from_value(schema).unwrap()));
     let export = json!({"metadata": {"name": name, "namespace": CNS}, "spec": {"informerScope": "Namespaced",

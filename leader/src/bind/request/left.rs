@@ -2,28 +2,40 @@
 //! until somebody deleted the request.
 
 use api::{
-    bind::{bound_schema::BoundSchema, carried},
+    bind::{bound_schema::BoundSchema, carried, label},
     view::Tolerant,
 };
 use kit::write::{Error, Writer};
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 
 use super::{Requests, exports::Exports};
 use crate::bind::known::Known;
+
+/// Reports whether a provider made the BoundSchema from a CRD: it notes the hash of it.
+pub(in crate::bind) fn is_made_here<P: Resource>(schema: &P) -> bool {
+    schema.annotations().contains_key(label::SOURCE_SPEC_HASH)
+}
 
 /// Those of a cluster namespace.
 pub(super) fn left(cluster_namespace: &str, known: &Known) -> Vec<BoundSchema> {
     let bound = known.bound(cluster_namespace);
     let schemas = known.schemas.within(cluster_namespace);
-    schemas.filter(|schema| !bound.contains_key(&schema.name_any())).cloned().collect()
+    let is_left = |schema: &&BoundSchema| !bound.contains_key(&schema.name_any()) && is_made_here(*schema);
+    schemas.filter(is_left).cloned().collect()
 }
 
 /// Writes a schema of which there is no export. One that was left is made anew where it is not what is offered now.
+///
+/// # Errors
+/// [`Error::NotOurs`] where somebody made another one by hand.
 pub(super) async fn renew(writer: &Writer, want: &BoundSchema) -> Result<(), Error> {
     let named = Tolerant { metadata: want.metadata.clone(), object: Ok(want.clone()) };
     match writer.read(&named).await {
         Ok(there) => match &there.object {
             Ok(is) if carried::hash([&is.spec]) == carried::hash([&want.spec]) => return Ok(()),
+            _ if !is_made_here(&there) => {
+                return Err(Error::NotOurs { kind: "BoundSchema".to_owned(), name: want.name_any() });
+            }
             _ => writer.delete(&there, false).await?,
         },
         Err(Error::Gone) => {}
@@ -69,6 +81,12 @@ mod tests {
         known.exports.change(Change::Reset(vec![]));
         assert_eq!(names(&known), ["n.g"]);
         assert!(left("another", &known).is_empty());
+        let made = left(CNS, &known).remove(0);
+        let mut by_hand = made.clone();
+        by_hand.metadata.annotations = None;
+        known.schemas.change(Change::Apply(serde_json::from_value(json!(by_hand)).unwrap()));
+        assert_eq!(names(&known), [""; 0], "no provider made it");
+        known.schemas.change(Change::Apply(serde_json::from_value(json!(made)).unwrap()));
         let going = json!({"metadata": {"name": "one", "namespace": CNS, "deletionTimestamp": "2026-01-01T00:00:00Z"},
             "spec": {"informerScope": "Namespaced", "isolation": "Prefixed", "resources": [{"group": "g", "resource": "n"}]}});
         known.exports.change(Change::Apply(serde_json::from_value(going).unwrap()));

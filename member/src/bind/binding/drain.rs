@@ -4,6 +4,7 @@
 //! ours to delete ([`freed`]). Whether copies stay is asked of the binding as it is now. `--cascade=orphan` leaves all there is, in both
 //! clusters.
 
+mod alone;
 mod freed;
 mod namespaces;
 
@@ -15,6 +16,7 @@ use api::{
     bind::{binding::APIServiceBinding, condition::Verdict},
     view::Meta,
 };
+use jiff::Timestamp;
 use kit::{queue::Outcome, write::Error};
 use kube::{
     Api, Resource, ResourceExt,
@@ -28,6 +30,7 @@ use super::{
 use crate::bind::{
     contract::Contract,
     crd::{is_left_behind, is_of},
+    holder,
     local::Crd,
     policy::leaves_copies,
     sync::Here,
@@ -100,14 +103,21 @@ impl Bindings {
         }
         self.free(&left_behind).await?;
         if !crds.is_empty() {
+            let mut done = Ok(());
             for crd in crds.iter().filter(|crd| !crd.metadata_is_going()) {
-                self.writer.delete::<Crd>(crd, false).await?;
+                done = done.and(self.writer.delete::<Crd>(crd, false).await);
             }
+            done?;
             self.waits(binding, contract, None).await?;
             return Ok(Outcome::Requeue(AGAIN));
         }
         // Nobody may use the credential any more after that.
-        if let Some(message) = untold(&name, report::on_export(contract, &name, None).await)? {
+        let untold = untold(&name, report::on_export(contract, &name, None).await)?;
+        let kept = match self.others(&name, contract).is_empty() {
+            true => unreleased(holder::release(contract, Timestamp::now()).await)?,
+            false => None,
+        };
+        for message in [untold, kept].into_iter().flatten() {
             self.env.events.warn(binding.object_ref(&()), "Bind", "ProviderNotTold", &message);
         }
         self.writer.release(&now, &[FINALIZER]).await?;
@@ -140,12 +150,13 @@ impl Bindings {
         orphan: bool,
     ) -> Result<usize, Error> {
         let bound = self.installed(binding, contract, orphan);
-        let mut left = 0;
+        // One that is refused keeps no other.
+        let (mut left, mut done) = (0, Ok(()));
         for bound in bound.values() {
             let writer = self.writer.clone().of(bound.resource.clone());
             let objects = self.objects(&bound.resource).await?;
             for object in objects.iter().filter(|object| !is_going(*object)) {
-                writer.delete(object, false).await?;
+                done = done.and(writer.delete(object, false).await);
             }
             left += objects.len();
         }
@@ -153,7 +164,7 @@ impl Bindings {
         if left > 0 || bound.is_empty() {
             self.keep_in_step(&binding.name_any(), bound);
         }
-        Ok(left)
+        done.map(|()| left)
     }
 
     /// What the garbage collector has just taken off the binding does not go with it.
@@ -171,7 +182,7 @@ impl Bindings {
         Ok(())
     }
 
-    fn crds(&self, which: impl Fn(&Crd) -> bool) -> Vec<Crd> {
+    pub(super) fn crds(&self, which: impl Fn(&Crd) -> bool) -> Vec<Crd> {
         self.local.known.with(|known| known.crds.iter().filter(|crd| which(crd)).cloned().collect())
     }
 
@@ -195,6 +206,17 @@ fn untold(name: &str, told: Result<(), Error>) -> Result<Option<String>, Error> 
             "the provider refuses to be told that APIServiceExport {name} is not bound any more, and keeps it: {why}"
         ))),
         told => told.map(|()| None),
+    }
+}
+
+/// Why the provider still takes this cluster for the holder of the contract, if it refuses to be told otherwise: that keeps no binding either.
+fn unreleased(released: Result<(), Error>) -> Result<Option<String>, Error> {
+    match released.map_err(|error| (error.refusal(), error)) {
+        Ok(()) => Ok(None),
+        Err((Some(why), _)) => Ok(Some(format!(
+            "the provider refuses to note that this cluster does not use the contract any more; another cluster needs --take-over: {why}"
+        ))),
+        Err((None, error)) => Err(error),
     }
 }
 
@@ -257,5 +279,8 @@ mod tests {
         assert!(refused.unwrap().contains("denied by policy"));
         assert_eq!(untold("mango", Ok(())).unwrap(), None);
         assert!(untold("mango", Err(Error::Stale)).is_err());
+        let refused = unreleased(Err(Error::Refused("denied by policy".into()))).unwrap();
+        assert!(refused.unwrap().contains("--take-over: denied by policy"));
+        assert!(unreleased(Ok(())).unwrap().is_none() && unreleased(Err(Error::Stale)).is_err());
     }
 }

@@ -28,10 +28,24 @@ impl Bindings {
     ) -> Result<(), Error> {
         let version = have.and_then(|have| Some((have.uid()?, have.meta().generation?)));
         let Some((uid, generation)) = version else { return Ok(()) };
-        if self.checked.with(|checked| checked.get(&uid) == Some(&generation)) {
+        let before = self.checked.with(|checked| checked.get(&uid).copied());
+        if before == Some(generation) {
             return Ok(());
         }
-        if !self.is_as_written(want).await? {
+        let is_so = match self.is_as_written(want).await {
+            // What is not granted any more is not installed anew, and what is installed goes on, unless somebody has changed it since.
+            Err(Error::Refused(message)) if before.is_none() => {
+                tracing::warn!(
+                    crd = want.name_any(),
+                    message,
+                    "cannot find out whether somebody changed the CRD"
+                );
+                true
+            }
+            Err(Error::Refused(_)) => false,
+            asked => asked?,
+        };
+        if !is_so {
             tracing::warn!(crd = want.name_any(), "somebody changed the CRD: putting it back");
             return self.update(want).await;
         }
@@ -49,15 +63,8 @@ impl Bindings {
         asked.metadata = want.metadata.clone();
         asked.data = json!({"spec": want.spec});
         let dry = PostParams { dry_run: true, ..PostParams::default() };
-        match crds.replace(&name, &dry, &asked).await.map_err(Error::from) {
-            Ok(would) => Ok(would.data["spec"] == there.data["spec"]),
-            // What is not granted any more is not installed anew, and what is installed goes on.
-            Err(Error::Refused(message)) => {
-                tracing::warn!(crd = name, message, "cannot find out whether somebody changed the CRD");
-                Ok(true)
-            }
-            Err(error) => Err(error),
-        }
+        let would = crds.replace(&name, &dry, &asked).await?;
+        Ok(would.data["spec"] == there.data["spec"])
     }
 }
 

@@ -1,11 +1,14 @@
 //! What came of a pass, said where both sides look. Only differences are written.
 
-use api::bind::{
-    binding::{APIServiceBinding, APIServiceBindingStatus, BoundSchemaReference},
-    bound_schema::{BoundSchema, BoundSchemaStatus},
-    condition::{Answer, Condition, READY, Severity, Verdict, conditions},
-    export::{APIServiceExport, APIServiceExportStatus},
-    label,
+use api::{
+    bind::{
+        binding::{APIServiceBinding, APIServiceBindingStatus, BoundSchemaReference},
+        bound_schema::{BoundSchema, BoundSchemaStatus},
+        condition::{Answer, Condition, READY, Severity, Verdict, conditions},
+        export::{APIServiceExport, APIServiceExportStatus},
+        label,
+    },
+    cluster_set::WRITES_ACCEPTED,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -14,7 +17,7 @@ use kube::{Resource, ResourceExt};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
-use super::{Bindings, Found, verdict::ASIDE};
+use super::{Bindings, Found, refused, verdict::ASIDE};
 use crate::bind::{
     contract::Contract,
     crd::is_of,
@@ -29,9 +32,11 @@ pub(super) async fn on_binding(
     bindings: &Bindings,
     binding: &APIServiceBinding,
     contract: Option<&Contract>,
-    verdicts: Vec<Verdict>,
+    mut verdicts: Vec<Verdict>,
 ) -> Result<(), Error> {
     let have = binding.status.clone().unwrap_or_default();
+    let refused = refused::message(bindings, binding, contract);
+    verdicts.extend(refused::verdict(refused.as_ref(), &have.conditions));
     let mut want = APIServiceBindingStatus {
         conditions: conditions(&have.conditions, &verdicts, ASIDE, Timestamp::now()),
         ..have.clone()
@@ -59,6 +64,11 @@ pub(super) async fn on_binding(
             bindings.env.events.warn(binding.object_ref(&()), "Bind", "Refused", &why);
         }
         return Err(error);
+    }
+    let was_refused =
+        have.conditions.iter().any(|said| said.type_ == WRITES_ACCEPTED && said.status == "False");
+    if let Some(message) = refused.filter(|_| !was_refused) {
+        bindings.env.events.warn(binding.object_ref(&()), "Bind", "Refused", &message);
     }
     let (before, now) = (ready(&have.conditions), ready(&want.conditions));
     if let Some(ready) =

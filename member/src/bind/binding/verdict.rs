@@ -9,9 +9,9 @@ use api::{
         export::Phase,
         holder::{CONTRACT_IN_USE, Other},
     },
+    cluster_set::WRITES_ACCEPTED,
     words::first_names,
 };
-
 use kube::ResourceExt;
 
 use super::{Found, Link};
@@ -21,8 +21,8 @@ use crate::bind::{
     sync::Unsynced,
 };
 
-/// Objects that are not in step do not make a binding unready: the others are.
-pub(super) const ASIDE: &[&str] = &["Synced"];
+/// Objects that are not in step, and writes that are refused, do not make a binding unready: the others are and are not.
+pub(super) const ASIDE: &[&str] = &["Synced", WRITES_ACCEPTED];
 
 /// Of a provider, as long as nothing is known of it.
 const UNANSWERED: &str = "the provider has not answered yet";
@@ -52,6 +52,14 @@ fn in_use(other: &Other) -> Answer {
     error(CONTRACT_IN_USE, message)
 }
 
+fn not_noted(why: &str) -> Answer {
+    let message = format!(
+        "the provider refuses to note in the status of its ClusterBinding that this cluster uses the contract, so nothing of it is read or written: \
+         {why}"
+    );
+    error("Refused", message)
+}
+
 fn away(why: String) -> Answer {
     Answer::No(Severity::Warning, "ProviderUnavailable", why)
 }
@@ -74,6 +82,7 @@ pub(super) fn unconnected(link: &Link, was_connected: bool) -> Vec<Verdict> {
     let connected = match link {
         Link::Evicted => evicted(),
         Link::InUse(other) => in_use(other),
+        Link::Unheld(why) => not_noted(why),
         Link::Failing(failure) => away(failure.to_string()),
         Link::Untold(untold) => away(untold.to_string()),
         Link::Unusable(unusable) => error(unusable.reason(), unusable.to_string()),
@@ -90,6 +99,7 @@ pub(super) fn unconnected(link: &Link, was_connected: bool) -> Vec<Verdict> {
         Link::Failing(failure) => (Answer::Yes, Some(error("InformerSyncTimeout", failure.to_string()))),
         Link::Evicted => (Answer::Yes, Some(error("InformerSyncTimeout", "the contract has ended"))),
         Link::InUse(other) => (Answer::Yes, Some(in_use(other))),
+        Link::Unheld(why) => (Answer::Yes, Some(not_noted(why))),
         Link::Untold(untold) => (Answer::Yes, Some(error("InformerSyncTimeout", untold.to_string()))),
         Link::Connecting | Link::Up(..) => (Answer::Yes, Some(not_yet("Connecting", UNANSWERED))),
     };
@@ -98,6 +108,7 @@ pub(super) fn unconnected(link: &Link, was_connected: bool) -> Vec<Verdict> {
     let heartbeat = match link {
         Link::Refused(_) => not_yet("Pending", "the provider is asked after that"),
         Link::InUse(other) => in_use(other),
+        Link::Unheld(why) => unheard(Some(why)),
         Link::Connecting | Link::Up(..) => not_yet("Pending", UNANSWERED),
         _ => unheard(None),
     };
@@ -225,6 +236,17 @@ mod tests {
         let says_evicted = |link| unconnected(&link, true).contains(&Verdict::new("Connected", evicted()));
         assert!(says_evicted(Link::Evicted));
         assert!(!says_evicted(Link::Failing(Failure::Unreachable("it is away"))));
+    }
+
+    #[test]
+    fn a_provider_that_does_not_note_the_holder_is_said_in_its_words() {
+        let verdicts = unconnected(&Link::Unheld("denied by policy".into()), true);
+        let all = conditions(&[], &verdicts, ASIDE, Timestamp::now());
+        for type_ in ["Ready", "Connected"] {
+            let said = all.iter().find(|condition| condition.type_ == type_).unwrap();
+            assert_eq!(said.reason.as_deref(), Some("Refused"));
+            assert!(said.message.as_deref().unwrap().ends_with("denied by policy"));
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use kit::{
     index::Shared,
     write::Writer,
 };
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use presence::{
     heartbeat::Heartbeats,
     lease::{Keeper, Presence},
@@ -34,6 +34,10 @@ use crate::{
     home::Home,
     identity::Target,
 };
+
+/// Logged where nothing is withdrawn.
+const ANOTHERS: &str =
+    "another cluster uses our cluster ID: the records at the leader are not ours, so none is withdrawn";
 
 /// Removes everything that we wrote at the leader.
 pub(super) async fn withdraw(
@@ -56,12 +60,22 @@ pub(super) async fn withdraw(
     };
     match access.wire {
         Wire::Freeport => withdraw_under_lease(features, &access).await,
-        // There is no Lease: the token shows that the ID is ours. The leader deletes what is left when our announce is gone.
+        // There is no Lease: the announce and the token show that the ID is ours. The leader deletes what is left when our announce is gone.
         Wire::Antrea => {
+            let uid = &access.env.holder.cluster_uid;
+            if announce(&access).await?.is_some_and(|announce| is_anothers(&announce, uid)) {
+                tracing::warn!("{ANOTHERS}");
+                return Ok(());
+            }
             withdraw_features(features, &access).await?;
             delete_announce(&access).await
         }
     }
+}
+
+/// Reports whether another cluster wrote the announce. One without a note is from an older member, or from Antrea's.
+fn is_anothers(announce: &Meta<MemberClusterAnnounce>, cluster_uid: &str) -> bool {
+    announce.annotations().get(label::CLUSTER_UID).is_some_and(|uid| uid != cluster_uid)
 }
 
 /// Withdraws while our Lease keeps the ID ours.
@@ -83,10 +97,7 @@ async fn withdraw_under_lease(features: &Features, access: &Access) -> Result<()
     match known_presence(&mut present).await {
         Presence::Held { .. } => {}
         Presence::Taken { holder, .. } => {
-            tracing::warn!(
-                holder,
-                "another cluster uses our cluster ID: the records at the leader are not ours, so none is withdrawn"
-            );
+            tracing::warn!(holder, "{ANOTHERS}");
             return Ok(());
         }
         Presence::Failing { failure } => return Err(failure),
@@ -115,13 +126,19 @@ async fn withdraw_features(features: &Features, access: &Access) -> Result<(), F
 }
 
 async fn delete_announce(access: &Access) -> Result<(), Failure> {
+    match announce(access).await? {
+        Some(announce) => writer(access).delete(&announce, false).await.map_err(|error| error.failure()),
+        None => Ok(()),
+    }
+}
+
+/// The announce under our ID, if there is one.
+async fn announce(access: &Access) -> Result<Option<Meta<MemberClusterAnnounce>>, Failure> {
     let announces =
         Api::<Meta<MemberClusterAnnounce>>::namespaced(access.leader.clone(), &access.us.common_area);
     match announces.get_opt(&name::announce(&access.us.cluster)).await {
-        Ok(Some(announce)) => writer(access).delete(&announce, false).await.map_err(|error| error.failure()),
-        Ok(None) => Ok(()),
-        Err(error) if classify(&error) == Failure::KindMissing => Ok(()),
-        Err(error) => Err(classify(&error)),
+        Err(error) if classify(&error) == Failure::KindMissing => Ok(None),
+        read => read.map_err(|error| classify(&error)),
     }
 }
 
@@ -148,6 +165,17 @@ fn writer(access: &Access) -> Writer {
 mod tests {
     use super::*;
     use crate::feature::fixture::{access, features};
+
+    #[test]
+    fn an_announce_is_its_writers_to_withdraw() {
+        let is_anothers = |annotations: serde_json::Value| {
+            let announce = serde_json::json!({"metadata": {"name": "a", "annotations": annotations}});
+            is_anothers(&serde_json::from_value(announce).unwrap(), "u1")
+        };
+        assert!(is_anothers(serde_json::json!({label::CLUSTER_UID: "u2"})));
+        assert!(!is_anothers(serde_json::json!({label::CLUSTER_UID: "u1"})));
+        assert!(!is_anothers(serde_json::json!({})), "nobody is noted");
+    }
 
     #[tokio::test]
     async fn leaving_waits_until_every_feature_has_withdrawn() {

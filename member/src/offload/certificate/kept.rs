@@ -11,23 +11,45 @@ use api::membership;
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
 use kit::{backoff::Backoff, write::Error};
 use kube::{Api, Resource};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
     Keeping,
-    object::{Configuration, NAME, SECRET},
+    object::{Configuration, NAME, Pairs, SECRET},
 };
 use crate::offload::secret::Keys;
 
-/// Key of the Secret: the webhook in the configuration, as JSON.
+/// Key of the Secret: what is remembered of the configuration, as JSON.
 pub(super) const REMEMBERED: &str = "webhook.json";
 
 /// How soon it is put back again: whoever changes it all the time, as some clouds do, does not make us write all the time.
 const PACE: Backoff = Backoff { first: Duration::from_secs(5), longest: Duration::from_secs(120) };
 
-/// Where and how API servers ask the webhook, as far as that is known.
+/// The last configuration of ours that was seen, as far as one is known.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Remembered(Option<Value>);
+pub(super) struct Remembered(Option<Seen>);
+
+/// What is remembered of a configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Seen {
+    /// Where and how API servers ask the webhook.
+    webhook: Value,
+    /// Labels that others set.
+    #[serde(default)]
+    labels: Pairs,
+    /// Annotations that others set.
+    #[serde(default)]
+    annotations: Pairs,
+}
+
+impl Seen {
+    fn of(ours: &Configuration) -> Option<Self> {
+        let webhook = ours.asking_about_all()?;
+        let (labels, annotations) = ours.set_by_others();
+        Some(Self { webhook, labels, annotations })
+    }
+}
 
 impl Remembered {
     /// What is remembered now, where `secret` says what an earlier process remembered.
@@ -37,21 +59,23 @@ impl Remembered {
             Some(theirs) if !theirs.is_ours() => self.0 = None,
             Some(ours) => {
                 let before = self.0.take();
-                self.0 = ours.asking_about_all().or(before).or_else(|| read(secret?));
+                self.0 = Seen::of(ours).or(before).or_else(|| read(secret?));
             }
         }
     }
 
     /// What the Secret holds of it.
     pub(super) fn data(&self) -> Option<(String, ByteString)> {
-        Some((REMEMBERED.to_owned(), ByteString(self.0.as_ref()?.to_string().into_bytes())))
+        Some((REMEMBERED.to_owned(), ByteString(json!(self.0.as_ref()?).to_string().into_bytes())))
     }
 
     /// What is to be done about the configuration.
     pub(super) fn repair(&self, there: Option<&Configuration>) -> Repair {
         match (there, &self.0) {
-            (None, Some(webhook)) => Repair::Create(Configuration::of(webhook)),
-            (Some(ours), Some(webhook))
+            (None, Some(Seen { webhook, labels, annotations })) => {
+                Repair::Create(Configuration::of(webhook, labels.clone(), annotations.clone()))
+            }
+            (Some(ours), Some(Seen { webhook, .. }))
                 if ours.is_ours()
                     && ours.meta().deletion_timestamp.is_none()
                     && (ours.client_config().is_none() || ours.leaves_out().is_some()) =>
@@ -63,7 +87,7 @@ impl Remembered {
     }
 }
 
-fn read(secret: &Keys) -> Option<Value> {
+fn read(secret: &Keys) -> Option<Seen> {
     serde_json::from_slice(&secret.data.get(REMEMBERED).filter(|_| secret.is_ours())?.0).ok()
 }
 
@@ -119,13 +143,17 @@ impl Keeping {
     }
 
     /// Applies it as the installer does, which has to be able to change it later; and of what is applied RBAC knows the name. An apply
-    /// would also change one that is there, so the API server is asked first.
+    /// would also change one that is there, so the API server is asked first. What others had set is not the installer's: the next
+    /// `freeport join` would remove it.
     async fn create(&self, want: &Configuration) -> Result<Configuration, Error> {
-        match self.writer.read(want).await {
-            Err(Error::Gone) => self.installer.apply(want, json!(want)).await,
-            Ok(_) => Err(Error::Stale),
-            Err(error) => Err(error),
-        }
+        let bare = want.bare();
+        let created: Configuration = match self.writer.read(want).await {
+            Err(Error::Gone) => self.installer.apply(&bare, json!(bare)).await?,
+            Ok(_) => return Err(Error::Stale),
+            Err(error) => return Err(error),
+        };
+        let set = created.with_others_of(want);
+        Ok(self.writer.put(Some(&created), &set).await?.unwrap_or(created))
     }
 
     /// Whether this cluster takes part in a ClusterSet, and shall: asked of the API server.
@@ -155,6 +183,8 @@ impl Keeping {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+
+    use kube::ResourceExt;
 
     use super::*;
 
@@ -206,6 +236,23 @@ mod tests {
         let mut later = Remembered::default();
         later.see(None, Some(&theirs));
         assert_eq!(later.repair(None), Repair::Nothing, "what somebody else's Secret says is nobody's word");
+    }
+
+    #[test]
+    fn labels_and_annotations_of_others_come_back_with_it() {
+        let mut installed = ours(&json!([webhook()]));
+        installed.labels_mut().insert("team".to_owned(), "platform".to_owned());
+        let set = [("owner", "ops"), ("kubectl.kubernetes.io/last-applied-configuration", "{}")];
+        let set = set.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        installed.metadata.annotations = Some(set.into());
+        let remembered = remembering(&installed);
+        let secret = Keys::of(SECRET, "freeport-system", BTreeMap::from_iter(remembered.data()));
+        let mut later = Remembered::default();
+        later.see(None, Some(&secret));
+        let Repair::Create(again) = later.repair(None) else { panic!() };
+        assert!(again.is_ours());
+        assert_eq!(again.labels()["team"], "platform");
+        assert_eq!(json!(again.annotations()), json!({"owner": "ops"}));
     }
 
     #[test]

@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use api::{
     label::{FREEPORT, MANAGED_BY, TRUE},
     offload::{label::SCHEDULING_ENABLED, webhook},
-    view::lean,
+    view::annotated,
 };
 use k8s_openapi::{ByteString, api::admissionregistration::v1::MutatingWebhookConfiguration};
-use kube::{Resource, api::ObjectMeta};
+use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::issue::Certificate;
+
+/// Labels, or annotations.
+pub(super) type Pairs = BTreeMap<String, String>;
 
 /// Name of the configuration, and of the Service of the webhook.
 pub(super) const NAME: &str = webhook::NAME;
@@ -23,7 +26,7 @@ pub(super) const SECRET: &str = "freeport-webhook-tls";
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = MutatingWebhookConfiguration)]
 pub(super) struct Configuration {
-    #[serde(deserialize_with = "lean")]
+    #[serde(deserialize_with = "annotated")]
     pub(super) metadata: ObjectMeta,
     /// As they are: of others we write none.
     #[serde(default)]
@@ -92,11 +95,42 @@ impl Configuration {
         by.is_some_and(|by| by == FREEPORT)
     }
 
-    /// One of ours with this webhook alone.
-    pub(super) fn of(webhook: &Value) -> Self {
-        let labels = BTreeMap::from([(MANAGED_BY.to_owned(), FREEPORT.to_owned())]);
-        let metadata = ObjectMeta { name: Some(NAME.into()), labels: Some(labels), ..ObjectMeta::default() };
+    /// One of ours with this webhook alone, and with labels and annotations of others.
+    pub(super) fn of(webhook: &Value, mut labels: Pairs, annotations: Pairs) -> Self {
+        labels.insert(MANAGED_BY.to_owned(), FREEPORT.to_owned());
+        let metadata = ObjectMeta {
+            name: Some(NAME.into()),
+            labels: Some(labels),
+            annotations: (!annotations.is_empty()).then_some(annotations),
+            ..ObjectMeta::default()
+        };
         Self { metadata, webhooks: vec![webhook.clone()] }
+    }
+
+    /// The same without labels and annotations of others.
+    pub(super) fn bare(&self) -> Self {
+        let metadata = ObjectMeta {
+            name: self.metadata.name.clone(),
+            labels: Some([(MANAGED_BY.to_owned(), FREEPORT.to_owned())].into()),
+            ..ObjectMeta::default()
+        };
+        Self { metadata, webhooks: self.webhooks.clone() }
+    }
+
+    /// The same with the labels and annotations that others set on `other`.
+    pub(super) fn with_others_of(&self, other: &Self) -> Self {
+        let (mut with, (labels, annotations)) = (self.clone(), other.set_by_others());
+        with.labels_mut().extend(labels);
+        with.annotations_mut().extend(annotations);
+        with
+    }
+
+    /// Labels and annotations that others set on it, but for the copy of it that `kubectl apply` keeps.
+    pub(super) fn set_by_others(&self) -> (Pairs, Pairs) {
+        let (mut labels, mut annotations) = (self.labels().clone(), self.annotations().clone());
+        labels.remove(MANAGED_BY);
+        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+        (labels, annotations)
     }
 
     /// The webhook without [`bundle`](Self::bundle), so that API servers ask it about every Pod: where and how it is asked is the

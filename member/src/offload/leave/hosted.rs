@@ -26,7 +26,7 @@ pub(super) async fn withdraw(access: &Access, leader_writer: &Writer) -> Result<
     let is_us = ListParams::default().fields(&format!("spec.destination={}", us.cluster));
     let pods = Api::<PeerPod>::namespaced(leader.clone(), &us.common_area);
     let maps = Api::<PeerMap>::namespaced(leader.clone(), &us.common_area);
-    let begun = Instant::now();
+    let (begun, mut refused) = (Instant::now(), Ok(()));
     loop {
         let mut is_said = true;
         let mut pages = Records::of(&pods, is_us.clone());
@@ -34,21 +34,21 @@ pub(super) async fn withdraw(access: &Access, leader_writer: &Writer) -> Result<
             for pod in page {
                 let want = ended(pod.status.0.as_ref().ok(), &us.cluster);
                 if pod.status.0.as_ref() != Ok(&want) {
-                    is_said = false;
-                    acted(leader_writer.put_status(&pod, &want).await.map(drop))?;
+                    let said = leader_writer.put_status(&pod, &want).await.map(drop);
+                    is_said &= !acted(said, &mut refused)?;
                 }
             }
         }
         let mut pages = Records::of(&maps, is_us.clone());
         while let Some(page) = pages.next().await? {
             for map in page.iter().filter(|map| !has_left(map)) {
-                is_said = false;
                 let patch = json!({"status": left(map)});
-                acted(leader_writer.merge(map, Some("status"), patch).await.map(drop))?;
+                let said = leader_writer.merge(map, Some("status"), patch).await.map(drop);
+                is_said &= !acted(said, &mut refused)?;
             }
         }
         if is_said || begun.elapsed() >= PATIENCE {
-            return deleted;
+            return deleted.and(refused);
         }
         tokio::time::sleep(PAUSE).await;
     }

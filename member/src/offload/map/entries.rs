@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use api::{
     offload::map::{
-        ACCEPTED, CREATION_LOOP_BACK_OFF, ENTRIES_MAX, MESSAGE_MAX, MappedNamespace, TERMINATING,
+        ACCEPTED, CREATION_LOOP_BACK_OFF, DELETION_REFUSED, ENTRIES_MAX, MESSAGE_MAX, MappedNamespace,
+        TERMINATING,
     },
     view::shortened,
 };
@@ -77,6 +78,12 @@ pub(super) fn accepted(twin: String) -> MappedNamespace {
 
 pub(super) fn terminating(twin: String) -> MappedNamespace {
     MappedNamespace { remote_namespace: twin, phase: TERMINATING.to_owned(), ..MappedNamespace::default() }
+}
+
+/// A twin whose deletion the host's API server refuses.
+pub(super) fn undeleted(twin: String, words: String) -> MappedNamespace {
+    let (reason, message) = (Some(DELETION_REFUSED.to_owned()), Some(shortened(words, MESSAGE_MAX)));
+    MappedNamespace { reason, message, ..terminating(twin) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
+use kit::objects::Change;
 use proptest::prelude::*;
 
 use super::*;
+use crate::identity::Identity;
 use crate::offload::arrivals::{Known, Looks, events, seen};
 
 /// The steps in words, without what is no news.
@@ -9,7 +11,7 @@ fn look(known: &Known, home: &str) -> BTreeMap<String, Vec<String>> {
     let record = names::namespace_map(home, &known.us.cluster);
     let entry = known.clusters.get(&home.to_owned()).unwrap_or_default();
     let Some(spec) = entry.asked_here() else { return [(home.to_owned(), vec![])].into() };
-    let twins = twins(known, home, &record);
+    let twins = twins(known, home, &record, &entry);
     let steps = desired(known, (home, &record), &entry, spec, &twins);
     let words = steps.into_iter().map(|(namespace, step)| {
         let step = match step {
@@ -39,4 +41,28 @@ proptest! {
         let [last, now] = seen(&events, &LOOKS, &[]);
         prop_assert_eq!(last, now);
     }
+}
+
+#[test]
+fn a_copy_of_a_twin_is_nobodys() {
+    let us = Identity { cluster: "east".into(), common_area: "area".into() };
+    let known = Knowledge::new(us, "freeport".into(), None);
+    let labels = json!({"app.kubernetes.io/managed-by": "freeport", "liqo.io/remote-cluster-id": "west"});
+    let annotations =
+        json!({"liqo.io/managed-by-namespace-map": "1.west.east", "liqo.io/original-name": "shop"});
+    for (name, manager) in [("shop-west", "freeport-member"), ("copied", "kubectl"), ("restored", "velero")] {
+        let metadata = json!({"name": name, "labels": labels, "annotations": annotations,
+            "managedFields": [{"manager": manager, "operation": "Update"}]});
+        let namespace = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
+        known.change_namespaces(Change::Apply(namespace));
+    }
+    let spec =
+        json!({"origin": "west", "destination": "east", "desiredMapping": {}, "withdrawn": {"shop": 1}});
+    let said = json!({"currentMapping": {"shop": {"remoteNamespace": "restored", "phase": "Accepted"}}});
+    let map = json!({"metadata": {"name": "1.west.east"}, "spec": spec, "status": said});
+    known.clusters.change(Change::Apply(serde_json::from_value::<PeerMap>(map).unwrap()));
+    let entry = known.clusters.get(&"west".to_owned()).unwrap();
+    let twins = twins(&known, "west", "1.west.east", &entry);
+    let names: std::collections::BTreeSet<_> = twins.iter().map(ResourceExt::name_any).collect();
+    assert_eq!(names, ["restored", "shop-west"].map(str::to_owned).into());
 }

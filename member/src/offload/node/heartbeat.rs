@@ -7,21 +7,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{label as general, offload::names};
+use api::offload::names;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use kit::{index::Shared, queue::Outcome, write::Error};
-use kube::{
-    Api, Client, ResourceExt,
-    api::{Patch, PatchParams},
+use kit::{
+    index::Shared,
+    queue::Outcome,
+    write::{Error, Writer},
 };
+use kube::{ResourceExt, api::ObjectMeta};
 use serde_json::json;
 
 use super::HEARTBEAT;
 use crate::offload::{knowledge::Knowledge, view::VirtualNode};
 
 /// Where Kubernetes looks for them.
-const NAMESPACE: &str = "kube-node-lease";
+pub(crate) const NAMESPACE: &str = "kube-node-lease";
 /// What the Lease says of how often it is renewed.
 const SECONDS: u8 = 40;
 /// How soon a renewal that failed is tried again, however often it has failed.
@@ -34,13 +35,13 @@ type Renewal = (Instant, Option<String>);
 #[derive(Clone)]
 pub(super) struct Heartbeats {
     knowledge: Knowledge,
-    leases: Api<Lease>,
+    writer: Writer,
     renewed: Shared<BTreeMap<String, Renewal>>,
 }
 
 impl Heartbeats {
-    pub(super) fn new(knowledge: Knowledge, local: Client) -> Self {
-        Self { knowledge, leases: Api::namespaced(local, NAMESPACE), renewed: Shared::default() }
+    pub(super) fn new(knowledge: Knowledge, writer: Writer) -> Self {
+        Self { knowledge, writer, renewed: Shared::default() }
     }
 
     /// Renews the Lease of this cluster's Node, if it is time.
@@ -71,11 +72,14 @@ impl Heartbeats {
 
     async fn renew(&self, cluster: &str, node: &VirtualNode, now: Timestamp) -> Result<(), Error> {
         let (name, uid) = (names::virtual_node(cluster), node.uid());
+        let metadata = ObjectMeta {
+            name: Some(name.clone()),
+            namespace: Some(NAMESPACE.to_owned()),
+            ..ObjectMeta::default()
+        };
+        let at = Lease { metadata, ..Lease::default() };
         let lease = json!({
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
             "metadata": {
-                "name": name,
                 "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}],
             },
             "spec": {
@@ -84,8 +88,7 @@ impl Heartbeats {
                 "renewTime": format!("{now:.6}"),
             },
         });
-        let params = PatchParams::apply(general::MEMBER).force();
-        self.leases.patch(&name, &params, &Patch::Apply(&lease)).await?;
+        self.writer.apply(&at, lease).await?;
         self.renewed.with(|renewed| renewed.insert(cluster.to_owned(), (Instant::now(), uid)));
         Ok(())
     }

@@ -35,6 +35,7 @@ impl OffloadingRun {
             watches: [self.peers.clone(), self.nodes.clone(), self.here.clone(), self.area.clone()],
             exchanges: self.exchanges.clone(),
             left_out: env.metrics.offload().left_out(),
+            refusals: env.metrics.refusals().clone(),
             events: env.events.clone(),
             begun: self.begun.subscribe(),
         };
@@ -105,6 +106,7 @@ impl OffloadingRun {
             events: env.events.clone(),
             tally: env.metrics.offload().namespaces(),
             webhook: self.webhook.clone(),
+            refusals: env.metrics.refusals().clone(),
         };
         let reconcile = |namespace| status.clone().reconcile(namespace);
         let queue = self.knowledge.namespaces.queue(1);

@@ -11,6 +11,7 @@ use std::time::Duration;
 use api::{
     announce::{MemberClusterAnnounce, MemberClusterAnnounceFields},
     antrea::TOUCHED,
+    label::CLUSTER_UID,
     name,
 };
 use jiff::Timestamp;
@@ -34,11 +35,18 @@ const EVERY: Duration = Duration::from_secs(10);
 const GOING: &str =
     "our MemberClusterAnnounce is being deleted: the leader is removing this cluster from the set";
 
-/// Keeps us announced until it turns out that the API server was restored; tells `presence` what is known about it.
-pub(super) async fn keep(announces: Api<Announce>, target: Target, presence: watch::Sender<Presence>) {
+/// Keeps us announced until it turns out that the API server was restored; tells `presence` what is known about it. `cluster_uid` is that
+/// of our Namespace kube-system, which a new announce notes: only its cluster withdraws what is announced.
+pub(super) async fn keep(
+    announces: Api<Announce>,
+    target: Target,
+    cluster_uid: String,
+    presence: watch::Sender<Presence>,
+) {
     let (mut known, mut failures) = (None, 0);
     loop {
-        let attempt = tokio::time::timeout(EVERY, beat(&announces, &target, known.is_none())).await;
+        let attempt =
+            tokio::time::timeout(EVERY, beat(&announces, &target, &cluster_uid, known.is_none())).await;
         let now = match attempt {
             Ok(Ok(announce)) => judge(announce.as_ref(), &mut known),
             Ok(Err(error)) => Presence::Failing { failure: classify(&error) },
@@ -68,11 +76,17 @@ fn judge(announce: Option<&Announce>, known: &mut Option<u64>) -> Presence {
 }
 
 /// Renews the announce, or creates it if this is the `first` attempt; `None` when it is gone.
-async fn beat(announces: &Api<Announce>, target: &Target, first: bool) -> kube::Result<Option<Announce>> {
+async fn beat(
+    announces: &Api<Announce>,
+    target: &Target,
+    cluster_uid: &str,
+    first: bool,
+) -> kube::Result<Option<Announce>> {
     let Target { us, cluster_set, leader, .. } = target;
-    let announce = announce(us, cluster_set, leader.clone(), Timestamp::now());
+    let mut announce = announce(us, cluster_set, leader.clone(), Timestamp::now());
     let name = announce.name_any();
     let patch = json!({"metadata": {"annotations": announce.annotations()}});
+    announce.annotations_mut().insert(CLUSTER_UID.to_owned(), cluster_uid.to_owned());
     match announces.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
         Err(kube::Error::Api(status)) if status.is_not_found() && names_one(&status) => {
             if !first {
@@ -92,7 +106,7 @@ fn names_one(status: &kube::core::Status) -> bool {
     status.details.as_ref().is_some_and(|details| !details.name.is_empty() && details.kind != "namespaces")
 }
 
-/// Our announce, as Antrea's member writes it.
+/// Our announce, as Antrea's member writes it; [`beat`] adds the uid of our cluster to a new one.
 fn announce(
     us: &Identity,
     cluster_set: &str,

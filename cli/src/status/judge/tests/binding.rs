@@ -34,6 +34,7 @@ fn binding() -> Binding {
             crds: Ok([api().name()].into()),
             marked: Ok([api().name()].into()),
             asked: vec![],
+            refused: vec![],
             going: Ok(vec![]),
             left: Ok(vec![]),
         }),
@@ -53,6 +54,21 @@ fn all_is_well_where_both_sides_are() {
     assert!(well.is_well() && well.notes.is_empty(), "{:?} {:?}", well.problems, well.notes);
     assert!(text(&well).contains("contracts with consumers: 1\n"), "{}", text(&well));
     assert!(text(&well).contains("APIServiceBindings: 1\n"), "{}", text(&well));
+}
+
+#[test]
+fn what_an_api_server_refuses_for_binding_is_a_problem_on_both_sides() {
+    let refused = || says("WritesAccepted", "False", "Refused", "the provider refuses to create: \"quota\"");
+    let judged = judged(|provider, consumer| {
+        let place = vec![says("Assigned", "False", "Refused", "quota")];
+        let place = Entry { namespace: "kube-bind-x".into(), ..entry("shop", place) };
+        provider.refused = vec![("APIServiceNamespace", Ok(vec![place]))];
+        let ready = says("Ready", "True", "", "");
+        consumer.bindings = Ok(vec![entry("mangodbs", vec![ready, refused()])]);
+    });
+    let [provider, consumer] = &judged.problems[..] else { panic!("{:?}", judged.problems) };
+    assert_eq!(provider.place, "APIServiceNamespace kube-bind-x/shop");
+    assert!(provider.what.contains("quota") && consumer.what.contains("refuses to create"));
 }
 
 #[test]

@@ -74,6 +74,13 @@ fn what_is_missing_is_said_with_the_words_of_the_daemon() {
         "{:?}",
         refused.problems
     );
+    let refused = judged(|found| {
+        let conditions = &mut found.peers.as_mut().unwrap()[0].conditions;
+        conditions[0] = says("Ready", "Unknown", "Pending", "the offer is not written yet");
+        conditions.push(says("WritesAccepted", "False", "Refused", "refuses to create OffloadOffer"));
+    });
+    assert!(refused.problems[0].what.ends_with("refuses to create OffloadOffer"), "{:?}", refused.problems);
+    assert!(refused.problems[0].next.contains("within a minute"), "{:?}", refused.problems);
     let open = judged(|found| found.policy = Ok([None, None]));
     assert!(open.problems[0].what.contains("can delete every Namespace"), "{:?}", open.problems);
 }

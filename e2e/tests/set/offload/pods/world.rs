@@ -66,7 +66,7 @@ pub(in super::super) async fn twin_pod(
 }
 
 /// Waits until the Pod is gone from the host.
-pub(super) async fn twin_pod_gone(world: &World, twin: &str, name: &str) {
+pub(in super::super) async fn twin_pod_gone(world: &World, twin: &str, name: &str) {
     eventually(&format!("{twin}/{name} is gone"), || async {
         let found = world.cluster("east").api::<Pod>(twin).get_opt(name).await.unwrap();
         found.map_or(Ok(()), |pod| Err(format!("{:?}\n{}", pod.metadata, logs(world))))

@@ -42,23 +42,31 @@ impl Bindings {
             return Ok(0);
         }
         self.are_unexported(binding, contract, crds).await?;
-        let mut left = 0;
-        for resource in served(crds) {
-            let writer = self.writer.clone().of(resource.clone());
-            let objects = self.objects(&resource).await?;
-            for object in &objects {
-                match is_going(object) {
-                    false => writer.delete(object, false).await?,
-                    true if is_held(object) => writer.release(object, &[label::FINALIZER]).await?,
-                    true => {}
-                }
-            }
-            left += objects.len();
-        }
+        let left = self.drop_objects(crds).await?;
         if left > 0 {
             self.say_copies_may_stay(binding);
         }
         Ok(left)
+    }
+
+    /// Deletes the objects of these CRDs, which do not wait for their copies. How many are left.
+    pub(super) async fn drop_objects(&self, crds: &[Crd]) -> Result<usize, Error> {
+        // One that is refused keeps no other.
+        let (mut left, mut done) = (0, Ok(()));
+        for resource in served(crds) {
+            let writer = self.writer.clone().of(resource.clone());
+            let objects = self.objects(&resource).await?;
+            for object in &objects {
+                let ended = match is_going(object) {
+                    false => writer.delete(object, false).await,
+                    true if is_held(object) => writer.release(object, &[label::FINALIZER]).await,
+                    true => Ok(()),
+                };
+                done = done.and(ended);
+            }
+            left += objects.len();
+        }
+        done.map(|()| left)
     }
 
     /// The same of a binding that stays, for the objects that somebody deletes meanwhile.
@@ -103,12 +111,12 @@ impl Bindings {
         objects: impl Iterator<Item = &Meta<Here>>,
     ) -> Result<bool, Error> {
         let writer = self.writer.clone().of(resource.clone());
-        let mut any = false;
+        let (mut any, mut done) = (false, Ok(()));
         for object in objects.filter(|object| is_held(*object)) {
-            writer.release(object, &[label::FINALIZER]).await?;
+            done = done.and(writer.release(object, &[label::FINALIZER]).await);
             any = true;
         }
-        Ok(any)
+        done.map(|()| any)
     }
 
     /// # Errors

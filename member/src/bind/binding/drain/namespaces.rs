@@ -65,12 +65,13 @@ impl Bindings {
         let (Some(apis), Some(left)) = (all, left::namespaced(&self.local, &leaving)) else {
             return Ok(false);
         };
+        let mut done = Ok(());
         for namespace in ours(contract) {
             if !left::is_used(&self.env.client, &namespace.name_any(), &apis).await? {
-                left::take_back(contract, &self.local, &namespace, &left).await?;
+                done = done.and(left::take_back(contract, &self.local, &namespace, &left).await);
             }
         }
-        Ok(true)
+        done.map(|()| true)
     }
 
     /// Marks those that have copies of these APIs, which are to stay.
@@ -84,7 +85,7 @@ impl Bindings {
     }
 
     /// The other bindings of the contract, whatever credential they use.
-    fn others(&self, ending: &str, contract: &Contract) -> BTreeSet<String> {
+    pub(super) fn others(&self, ending: &str, contract: &Contract) -> BTreeSet<String> {
         let exports = contract.known.with(|known| known.exports.iter().map(ResourceExt::name_any).collect());
         let mut others: BTreeSet<_> =
             self.local.bindings_of(&self.secret).into_iter().chain(self.local.bound(exports)).collect();

@@ -1,0 +1,163 @@
+//! Finds the cluster namespace of a credential and holds its contract. Reports on the bindings why that cannot be, and tries again.
+
+use api::view::Meta;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kit::{
+    boot::Env,
+    client::kubeconfig::Target,
+    drive::before,
+    failure::{Failure, classify},
+    write::Error,
+};
+use kube::{Api, ResourceExt};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{ASK_AGAIN, broken, refused_here, taken_here};
+use crate::bind::{
+    absence::cluster_uid,
+    binding::Link,
+    contract::{Contract, IN_TIME},
+    credential::{Unusable, others_contract},
+    heartbeat::ends_contract,
+    holder::{self, Hold},
+    local::Local,
+};
+
+/// What came of an attempt to find the contract.
+enum Met {
+    /// It is there, and this cluster holds it.
+    Ours(Contract),
+    /// Why it is not used, for the bindings.
+    Not(Link),
+    /// Our own API server does not say who we are.
+    Unknown(Error),
+    /// The provider does not answer, or in an unusable way.
+    Failing(Failure),
+    /// No binding wants it, and this cluster has released it.
+    Unwanted,
+}
+
+/// Finds the cluster namespace and holds the contract; reports on the bindings why that cannot be, and tries again.
+pub(super) async fn connect(
+    (env, local, secret): (&Env, &Local, &str),
+    target: Target,
+    link: &watch::Sender<Link>,
+    stop: &CancellationToken,
+) -> Option<Contract> {
+    let client = match target.connect() {
+        Ok(client) => client,
+        Err(error) => {
+            broken(link, Unusable::Kubeconfig(error), stop).await;
+            return None;
+        }
+    };
+    let namespaces = Api::<Meta<Namespace>>::all(client);
+    let mut was_refused = false;
+    loop {
+        let met = async {
+            match tokio::time::timeout(IN_TIME, namespaces.get(&target.namespace)).await {
+                Err(_) => Met::Failing(Failure::Unreachable("no answer in time")),
+                Ok(Err(error)) => Met::Failing(classify(&error)),
+                Ok(Ok(namespace)) => meet((env, local, secret), &target, &namespace, link).await,
+            }
+        };
+        let met = tokio::select! {
+            met = met => met,
+            () = stop.cancelled() => return None,
+        };
+        let is_refused = matches!(&met, Met::Failing(failure) if failure.is_refusal());
+        let mut is_wanted = true;
+        match met {
+            Met::Ours(contract) => return Some(contract),
+            Met::Not(why) => tell(link, why),
+            Met::Unknown(error) => refused_here(link, &error),
+            Met::Failing(failure) => {
+                tracing::warn!(%failure, "cannot reach the provider, trying again");
+                let has_ended = ends_contract(&failure, was_refused);
+                link.send_replace(if has_ended { Link::Evicted } else { Link::Failing(failure) });
+            }
+            Met::Unwanted => is_wanted = false,
+        }
+        was_refused = is_refused;
+        let next = async {
+            match is_wanted {
+                true => tokio::time::sleep(ASK_AGAIN).await,
+                false => wanted(local, secret).await,
+            }
+        };
+        if !before(stop, next).await {
+            return None;
+        }
+    }
+}
+
+/// Returns when a binding uses the credential in this Secret.
+async fn wanted(local: &Local, secret: &str) {
+    let mut changes = local.changes();
+    while local.bindings_of(secret).is_empty() {
+        if changes.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Holds the contract whose cluster namespace was found.
+async fn meet(
+    (env, local, secret): (&Env, &Local, &str),
+    target: &Target,
+    namespace: &Meta<Namespace>,
+    link: &watch::Sender<Link>,
+) -> Met {
+    let us = match cluster_uid(&env.client).await {
+        Ok(us) => us,
+        Err(error) => return Met::Unknown(error.into()),
+    };
+    taken_here(link);
+    let contract = match Contract::new(env, target.clone(), namespace.uid().unwrap_or_default(), &us) {
+        Ok(contract) => contract,
+        Err(error) => return Met::Failing(Failure::Other(error.to_string())),
+    };
+    let not_for_us = others_contract(&us, namespace);
+    let held = holder::hold(&contract, (local, secret), not_for_us, Timestamp::now());
+    match tokio::time::timeout(IN_TIME, held).await {
+        Err(_) => Met::Failing(Failure::Unreachable("no answer in time")),
+        Ok(Ok(Hold::Ours)) => Met::Ours(contract),
+        Ok(Ok(Hold::Others(other))) => Met::Not(Link::InUse(other)),
+        Ok(Ok(Hold::Unusable(unusable))) => Met::Not(Link::Unusable(unusable)),
+        Ok(Ok(Hold::Refused(why))) => Met::Not(Link::Unheld(why)),
+        Ok(Ok(Hold::Released)) => Met::Unwanted,
+        Ok(Err(Error::Gone)) => {
+            let namespace = &contract.cluster_namespace.name;
+            Met::Failing(Failure::Other(format!(
+                "there is no ClusterBinding {namespace}/cluster, which says who uses the contract"
+            )))
+        }
+        Ok(Err(error)) => Met::Failing(error.failure()),
+    }
+}
+
+/// Reports on the bindings why the contract is not used, unless that is said already.
+pub(super) fn tell(link: &watch::Sender<Link>, why: Link) {
+    let is_said = match (&*link.borrow(), &why) {
+        (Link::InUse(said), Link::InUse(other)) => said == other,
+        (Link::Unusable(said), Link::Unusable(unusable)) => said == unusable,
+        (Link::Unheld(said), Link::Unheld(words)) => said == words,
+        _ => false,
+    };
+    if is_said {
+        return;
+    }
+    match &why {
+        Link::InUse(other) => {
+            tracing::warn!("the contract is in use by {other}: nothing of it is read or written here");
+        }
+        Link::Unheld(why) => {
+            tracing::warn!(why, "the provider does not note that this cluster uses the contract")
+        }
+        Link::Unusable(unusable) => tracing::warn!(%unusable, "the contract is not used"),
+        _ => {}
+    }
+    link.send_replace(why);
+}
