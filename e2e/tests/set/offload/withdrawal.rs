@@ -80,7 +80,8 @@ async fn withdrawn_around(world: &World, away: &str, seconds: u64) {
     let west = world.cluster("west");
     let mut all = Vec::new();
     for when in ["before", "while", "after"] {
-        let ns = world.namespace(&format!("end-{when}"), &["west"]).await;
+        let who = if away == HOST { "host" } else { "home" };
+        let ns = world.namespace(&format!("end-{when}-{who}-{seconds}"), &["west"]).await;
         offload(world, &ns, json!({"podOffloadingStrategy": "Local"})).await;
         phase(world, &ns, "Ready").await;
         all.push(ns);
