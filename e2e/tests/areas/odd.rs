@@ -1,6 +1,10 @@
 //! Common Areas that are not as they should be, or are none any more.
 
-use api::{cluster_claim::ClusterClaim, cluster_set::ClusterSet, label};
+use api::{
+    cluster_claim::ClusterClaim,
+    cluster_set::{ClusterSet, READY},
+    label,
+};
 use e2e::{
     seen::event,
     waiting::{always, eventually},
@@ -19,9 +23,9 @@ use crate::areas::fixture::{AREAS, Areas, FIRST, area};
 async fn is_ready(world: &Areas, set: &str) -> Result<(), String> {
     let found: Result<ClusterSet, _> = world.leader().api(&area(set)).get(set).await;
     let status = found.map_err(|error| error.to_string())?.status.unwrap_or_default();
-    match status.conditions.as_slice() {
-        [ready] if ready.status.as_deref() == Some("True") => Ok(()),
-        other => Err(format!("{other:?}")),
+    match status.conditions.iter().find(|condition| condition.type_.as_deref() == Some(READY)) {
+        Some(ready) if ready.status.as_deref() == Some("True") => Ok(()),
+        _ => Err(format!("{:?}", status.conditions)),
     }
 }
 
@@ -29,14 +33,14 @@ async fn is_ready(world: &Areas, set: &str) -> Result<(), String> {
 async fn is_invalid(world: &Areas, set: &str, why: &str) -> Result<(), String> {
     let found: Result<ClusterSet, _> = world.leader().api(&area(set)).get(set).await;
     let status = found.map_err(|error| error.to_string())?.status.unwrap_or_default();
-    match status.conditions.as_slice() {
-        [ready]
+    match status.conditions.iter().find(|condition| condition.type_.as_deref() == Some(READY)) {
+        Some(ready)
             if ready.reason.as_deref() == Some("InvalidSpec")
                 && ready.message.as_ref().is_some_and(|message| message.contains(why)) =>
         {
             Ok(())
         }
-        other => Err(format!("{other:?}")),
+        _ => Err(format!("{:?}", status.conditions)),
     }
 }
 

@@ -27,7 +27,7 @@ use serde_json::json;
 
 use self::said::{Refused, all_counted, nothing_refused, of_namespace, of_peer, of_pods};
 use super::{
-    pods::world::{bind, twin_pod, twin_pod_gone},
+    pods::world::{bind, is, kubelet_says, twin_pod, twin_pod_gone},
     world::{OFFLOADING, agreed, gone, offload, peer, phase},
 };
 
@@ -158,6 +158,8 @@ async fn change(world: &World) {
     for name in ["no-east-pods-update", "no-leader-shadowpods-update"] {
         let _: Pod = west.patch(name, "web", &json!({"metadata": {"labels": {"tier": "gold"}}})).await;
     }
+    twin_pod(world, "no-west-podsstatus-update-west", "web", None).await;
+    kubelet_says(east, "no-west-podsstatus-update-west", "web", json!({"phase": "Running"})).await;
 }
 
 /// Waits until users read of it where they look.
@@ -221,6 +223,7 @@ async fn done(world: &World) {
         }
         phase(world, &name, "Ready").await;
     }
+    is(world, "no-west-podsstatus-update", "web", "Running", "").await;
     for name in ["no-east-pods-update", "no-leader-shadowpods-update"] {
         eventually(&format!("the Pod of {name} has its label"), || async {
             let pod = east.api::<Pod>(&format!("{name}-west")).get("web").await.unwrap();
