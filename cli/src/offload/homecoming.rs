@@ -54,12 +54,13 @@ pub(super) async fn replace(
     say: Say<'_>,
 ) -> Result<(), Error> {
     let namespace = offloading.namespace().unwrap_or_default();
-    let serving = find(cluster, &namespace).await?;
-    if serving.is_empty() {
+    if find(cluster, &namespace).await?.is_empty() {
         return Ok(());
     }
     let home = Homecoming { cluster, namespace: &namespace, limit };
     home.stay_home(offloading, say).await?;
+    // Others may have come to serve there meanwhile.
+    let serving = find(cluster, &namespace).await?;
     for (number, pod) in serving.iter().enumerate() {
         home.replace(pod, say).await?;
         say(&format!(
@@ -92,6 +93,20 @@ fn serving(pod: &Pod, virtual_nodes: &BTreeSet<String>) -> Option<Serving> {
         uid: pod.uid()?,
         owner: owner.name.clone(),
     })
+}
+
+/// How many Pods a ReplicaSet has.
+#[derive(Clone, Copy, Debug)]
+struct Replicas {
+    wanted: i32,
+    ready: i32,
+}
+
+/// Whether a ReplicaSet is as ready as it was `before` a Pod was evicted, or as it is to be `now`: somebody may have scaled it down. Nobody
+/// replaces what has no owner any more.
+fn is_replaced(before: Option<Replicas>, now: Option<Replicas>) -> bool {
+    let (Some(before), Some(now)) = (before, now) else { return true };
+    now.ready >= before.ready.min(now.wanted)
 }
 
 struct Homecoming<'a> {
@@ -131,20 +146,18 @@ impl Homecoming<'_> {
         self.wait(probe, say).await
     }
 
-    /// Evicts a Pod, and waits until its ReplicaSet has as many Pods that are ready as before.
+    /// Evicts a Pod, and waits until its ReplicaSet has as many Pods that are ready as before, or as it wants by then.
     async fn replace(&self, pod: &Serving, say: Say<'_>) -> Result<(), Error> {
         let begun = Instant::now();
         let Serving { name, owner, .. } = pod;
-        let before = self.ready(owner).await?;
+        let before = self.replicas(owner).await?;
         let evicted = async || self.evict(pod).await;
         self.wait(evicted, say).await?;
         let probe = async || {
-            let (ready, is_there) = (self.ready(owner).await?, self.is_there(pod).await?);
-            Ok(match (before, ready) {
-                // Nobody replaces what has no owner any more.
-                (_, None) | (None, _) => Ok(()),
-                (Some(before), Some(ready)) if ready >= before && !is_there => Ok(()),
-                _ => Err(format!("ReplicaSet {owner} has no Pod yet that is ready in place of {name}")),
+            let (now, is_there) = (self.replicas(owner).await?, self.is_there(pod).await?);
+            Ok(match is_replaced(before, now) && !is_there {
+                true => Ok(()),
+                false => Err(format!("ReplicaSet {owner} has no Pod yet that is ready in place of {name}")),
             })
         };
         Self { limit: self.limit.saturating_sub(begun.elapsed()), ..*self }.wait(probe, say).await
@@ -172,12 +185,15 @@ impl Homecoming<'_> {
         }
     }
 
-    /// How many Pods of a ReplicaSet are ready; none if there is no such ReplicaSet.
-    async fn ready(&self, name: &str) -> Result<Option<i32>, Error> {
+    /// The Pods of a ReplicaSet; none if there is no such ReplicaSet.
+    async fn replicas(&self, name: &str) -> Result<Option<Replicas>, Error> {
         let Self { cluster, namespace, .. } = self;
         let sets: Api<ReplicaSet> = Api::namespaced(cluster.client.clone(), namespace);
         let set = cluster.request(format!("read ReplicaSet {namespace}/{name}"), sets.get_opt(name)).await?;
-        Ok(set.map(|set| set.status.and_then(|status| status.ready_replicas).unwrap_or_default()))
+        Ok(set.map(|set| Replicas {
+            wanted: set.spec.replicas.unwrap_or(1),
+            ready: set.status.and_then(|status| status.ready_replicas).unwrap_or_default(),
+        }))
     }
 
     /// Whether the Pod is there and stays.
@@ -242,5 +258,16 @@ mod tests {
         assert_eq!(changed("/status/conditions/0/status", json!("False")), None, "it does not serve");
         assert_eq!(changed("/metadata/ownerReferences/0/kind", json!("StatefulSet")), None);
         assert_eq!(changed("/metadata/ownerReferences", json!([])), None, "nobody replaces it");
+    }
+
+    #[test]
+    fn who_is_scaled_down_meanwhile_needs_no_replacement() {
+        let replicas = |wanted, ready| Some(Replicas { wanted, ready });
+        assert!(!is_replaced(replicas(2, 2), replicas(2, 1)));
+        assert!(is_replaced(replicas(2, 2), replicas(2, 2)));
+        assert!(is_replaced(replicas(2, 2), replicas(1, 1)), "by somebody who scales it");
+        assert!(is_replaced(replicas(2, 2), replicas(0, 0)), "by a rollout");
+        assert!(is_replaced(replicas(2, 1), replicas(2, 1)), "it was not all ready before");
+        assert!(is_replaced(replicas(2, 2), None), "it is gone");
     }
 }

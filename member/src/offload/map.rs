@@ -216,27 +216,26 @@ fn desired(
         record,
         incoming: entry.consent(home),
         twins,
-        namespace: &|name: &str| knowledge.namespace(name),
+        exists: &|name: &str| knowledge.namespace(name).is_some(),
         system: &|name: &str| knowledge.system_with(name),
     };
     plan(spec, &around)
 }
 
-/// The twins of a home that are here, by its map: those that this member wrote, or that the map names. A copy of one has another name, and
-/// is nobody's.
+/// The twins of a home that are here, by its map: those that this member wrote, or that it has said in the map to be one. What somebody
+/// copied is nobody's, though the home asks for it by name.
 fn twins(knowledge: &Knowledge, home: &str, record: &str, entry: &ClusterEntry) -> Vec<Namespace> {
     let names = knowledge.namespaces.keys().into_iter();
     let entries = names.filter_map(|name| knowledge.namespaces.get(&name));
-    let (said, asked) = (current(entry), entry.asked_here());
-    let is_named = |namespace: &Namespace, original: &str| {
-        let name = namespace.name_any();
-        let said = said.get(original).map(|said| &said.remote_namespace);
-        let asked = asked.and_then(|asked| asked.desired_mapping.get(original));
-        said == Some(&name) || asked == Some(&name)
+    let said = current(entry);
+    let is_said = |namespace: &Namespace, original: &str| {
+        said.get(original).is_some_and(|said| {
+            said.phase != CREATION_LOOP_BACK_OFF && said.remote_namespace == namespace.name_any()
+        })
     };
     let is_one = |namespace: &&Namespace| {
         namespace.twin_of(record).is_some_and(|(of, original)| {
-            of == home && (namespace.is_made_here() || is_named(namespace, original))
+            of == home && (namespace.is_made_here() || is_said(namespace, original))
         })
     };
     entries.filter_map(|entry| entry.namespace.as_ref().filter(is_one).cloned()).collect()

@@ -30,8 +30,8 @@ pub(super) struct Around<'a> {
     pub(super) incoming: Result<&'a Incoming, Refusal>,
     /// The twins of that home by that map.
     pub(super) twins: &'a [Namespace],
-    /// The Namespace of a name, whoever made it.
-    pub(super) namespace: &'a dyn Fn(&str) -> Option<Namespace>,
+    /// Whether there is a Namespace of this name, whoever made it.
+    pub(super) exists: &'a dyn Fn(&str) -> bool,
     /// Namespaces of the system, as far as they matter to a name.
     pub(super) system: &'a dyn Fn(&str) -> BTreeSet<String>,
 }
@@ -125,9 +125,10 @@ fn not_ours(namespace: &str, twin: &str, around: &Around<'_>) -> Step {
 
 /// `other`: the twin that the Namespace has, if this one is not there.
 fn entry((namespace, twin): (&str, &str), other: Option<&str>, count: usize, around: &Around<'_>) -> Step {
-    let there = (around.namespace)(twin);
-    let is_its_own = |have: &&Namespace| have.twin_of(around.record) == Some((around.home, namespace));
-    if let Some(have) = there.as_ref().filter(is_its_own) {
+    let is_its_own = |have: &&Namespace| {
+        have.name_any() == twin && have.twin_of(around.record) == Some((around.home, namespace))
+    };
+    if let Some(have) = around.twins.iter().find(is_its_own) {
         return match have.is_going() {
             true => Step::Wait { twin: twin.to_owned() },
             false => Step::Mend { want: mended(have, around), have: have.clone() },
@@ -151,7 +152,7 @@ fn entry((namespace, twin): (&str, &str), other: Option<&str>, count: usize, aro
     if let Err(error) = check_twin(twin, &(around.system)(twin)) {
         return refuse(twin, error.reason(), error.to_string());
     }
-    if there.is_some() {
+    if (around.exists)(twin) {
         return not_ours(namespace, twin, around);
     }
     match has_place(incoming, around.home, count) {

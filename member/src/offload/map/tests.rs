@@ -48,21 +48,32 @@ fn a_copy_of_a_twin_is_nobodys() {
     let us = Identity { cluster: "east".into(), common_area: "area".into() };
     let known = Knowledge::new(us, "freeport".into(), None);
     let labels = json!({"app.kubernetes.io/managed-by": "freeport", "liqo.io/remote-cluster-id": "west"});
-    let annotations =
-        json!({"liqo.io/managed-by-namespace-map": "1.west.east", "liqo.io/original-name": "shop"});
-    for (name, manager) in [("shop-west", "freeport-member"), ("copied", "kubectl"), ("restored", "velero")] {
+    let named = [
+        ("shop-west", "freeport-member", "shop"),
+        ("copied", "kubectl", "web"),
+        ("restored", "velero", "shop"),
+    ];
+    for (name, manager, original) in named {
+        let annotations =
+            json!({"liqo.io/managed-by-namespace-map": "1.west.east", "liqo.io/original-name": original});
         let metadata = json!({"name": name, "labels": labels, "annotations": annotations,
             "managedFields": [{"manager": manager, "operation": "Update"}]});
         let namespace = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
         known.change_namespaces(Change::Apply(namespace));
     }
-    let spec =
-        json!({"origin": "west", "destination": "east", "desiredMapping": {}, "withdrawn": {"shop": 1}});
-    let said = json!({"currentMapping": {"shop": {"remoteNamespace": "restored", "phase": "Accepted"}}});
+    let spec = json!({"origin": "west", "destination": "east", "desiredMapping": {"web": "copied"}, "withdrawn": {"shop": 1}});
+    let said = json!({"currentMapping": {
+        "shop": {"remoteNamespace": "restored", "phase": "Accepted"},
+        "web": {"remoteNamespace": "copied", "phase": "CreationLoopBackOff"},
+    }});
     let map = json!({"metadata": {"name": "1.west.east"}, "spec": spec, "status": said});
     known.clusters.change(Change::Apply(serde_json::from_value::<PeerMap>(map).unwrap()));
     let entry = known.clusters.get(&"west".to_owned()).unwrap();
     let twins = twins(&known, "west", "1.west.east", &entry);
     let names: std::collections::BTreeSet<_> = twins.iter().map(ResourceExt::name_any).collect();
     assert_eq!(names, ["restored", "shop-west"].map(str::to_owned).into());
+    let steps = desired(&known, ("west", "1.west.east"), &entry, entry.asked_here().unwrap(), &twins);
+    let asked: Vec<_> =
+        steps.iter().filter(|(namespace, _)| namespace == "web").map(|(_, step)| step).collect();
+    assert!(matches!(asked[..], [Step::Refuse { .. }]), "not by the word of its home: {asked:?}");
 }

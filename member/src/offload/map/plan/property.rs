@@ -51,7 +51,7 @@ fn there() -> impl Strategy<Value = BTreeMap<String, Namespace>> {
                 record,
                 incoming: Err(refused()),
                 twins: &[],
-                namespace: &|_| None,
+                exists: &|_| false,
                 system: &|_| BTreeSet::new(),
             };
             let mut made = made(original, name, &around);
@@ -73,14 +73,14 @@ fn round(
     let ours = |namespace: &&Namespace| namespace.twin_of(RECORD).is_some();
     let twins: Vec<_> = there.values().filter(ours).cloned().collect();
     let steps = {
-        let namespace = |name: &str| there.get(name).cloned();
+        let exists = |name: &str| there.contains_key(name);
         let system = |_: &str| BTreeSet::from(["kube-system".to_owned(), "default".to_owned()]);
         let around = Around {
             home: "west",
             record: RECORD,
             incoming: incoming.ok_or_else(refused),
             twins: &twins,
-            namespace: &namespace,
+            exists: &exists,
             system: &system,
         };
         plan(spec, &around)

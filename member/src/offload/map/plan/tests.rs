@@ -8,17 +8,17 @@ use super::*;
 const RECORD: &str = "1.west.east";
 
 fn twin(name: &str, original: &str) -> Namespace {
-    let around = around(None, &[], &|_| None);
+    let around = around(None, &[], &|_| false);
     made(original, name, &around)
 }
 
 fn around<'a>(
     incoming: Option<&'a Incoming>,
     twins: &'a [Namespace],
-    namespace: &'a dyn Fn(&str) -> Option<Namespace>,
+    exists: &'a dyn Fn(&str) -> bool,
 ) -> Around<'a> {
     let incoming = incoming.ok_or_else(|| Refusal::NotAccepted { home: "west".into() });
-    Around { home: "west", record: RECORD, incoming, twins, namespace, system: &|_| BTreeSet::new() }
+    Around { home: "west", record: RECORD, incoming, twins, exists, system: &|_| BTreeSet::new() }
 }
 
 fn desired(pairs: &[(&str, &str)]) -> NamespaceMapSpec {
@@ -40,8 +40,10 @@ fn reason(step: &Step) -> &'static str {
 
 /// What becomes of one entry where these Namespaces are there.
 fn becomes(entry: (&str, &str), incoming: Option<&Incoming>, there: &[Namespace]) -> &'static str {
-    let namespace = |name: &str| there.iter().find(|n| n.name_any() == name).cloned();
-    let steps = plan(&desired(&[entry]), &around(incoming, &[], &namespace));
+    let exists = |name: &str| there.iter().any(|n| n.name_any() == name);
+    let is_its_own = |n: &&Namespace| n.twin_of(RECORD) == Some(("west", entry.0));
+    let twins: Vec<_> = there.iter().filter(is_its_own).cloned().collect();
+    let steps = plan(&desired(&[entry]), &around(incoming, &twins, &exists));
     let [(_, step)] = &steps[..] else { panic!("{steps:?}") };
     reason(step)
 }
@@ -74,7 +76,7 @@ fn an_entry_is_held_against_its_twin() {
         "mend",
         "the level of Pod Security"
     );
-    let made = made("shop", "shop-west", &around(Some(&consent), &[], &|_| None));
+    let made = made("shop", "shop-west", &around(Some(&consent), &[], &|_| false));
     assert_eq!(becomes(shop, Some(&consent), &[made]), "stays");
     let mut unlabelled = ours.clone();
     unlabelled.metadata.labels = None;
@@ -112,7 +114,7 @@ fn a_map_that_is_full_gets_as_many_twins_as_the_consent_says() {
     let consent = Incoming::default();
     let spec =
         NamespaceMapSpec { desired_mapping: names.into_iter().collect(), ..NamespaceMapSpec::default() };
-    let steps = plan(&spec, &around(Some(&consent), &[], &|_| None));
+    let steps = plan(&spec, &around(Some(&consent), &[], &|_| false));
     let of = |what: &str| steps.iter().filter(|(_, step)| reason(step) == what).count();
     let (made, refused) = (of("create"), of("TooManyNamespaces"));
     assert_eq!((made, made + refused), (100, ENTRIES_MAX));
@@ -130,9 +132,9 @@ fn a_twin_goes_when_it_is_withdrawn_and_the_limit_counts_all() {
         twin("second", "db"),
         going,
     ];
-    let namespace = |name: &str| twins.iter().find(|n| n.name_any() == name).cloned();
+    let exists = |name: &str| twins.iter().any(|n| n.name_any() == name);
     let consent = Incoming { max_namespaces: 7, ..Incoming::default() };
-    let around = around(Some(&consent), &twins, &namespace);
+    let around = around(Some(&consent), &twins, &exists);
     let mut wanted = desired(&[("a", "a-west"), ("b", "b-west"), ("c", "other"), ("web", "web-west")]);
     wanted.withdrawn = ["shop", "web", "never"].map(|name| (name.to_owned(), 1)).into();
     let steps = plan(&wanted, &around);
@@ -147,8 +149,8 @@ fn a_twin_goes_when_it_is_withdrawn_and_the_limit_counts_all() {
 fn a_key_that_names_another_twin_is_refused_and_takes_none_away() {
     let any = Incoming { namespaces: vec!["*".into()], ..Incoming::default() };
     let becomes = |twins: &[Namespace], name: &str| {
-        let namespace = |name: &str| twins.iter().find(|n| n.name_any() == name).cloned();
-        let steps = plan(&desired(&[("shop", name)]), &around(Some(&any), twins, &namespace));
+        let exists = |name: &str| twins.iter().any(|n| n.name_any() == name);
+        let steps = plan(&desired(&[("shop", name)]), &around(Some(&any), twins, &exists));
         steps.iter().map(|(_, step)| reason(step)).collect::<Vec<_>>()
     };
     let old = twin("shop-west", "shop");
