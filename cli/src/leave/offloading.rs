@@ -143,8 +143,10 @@ async fn take_away(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(), Error>
     let twins = twins(here, us).await?;
     here.delete_all(&twins).await?;
     let is_deleted = |name: &String| twins.iter().any(|twin| twin.name == *name);
-    let left = here.list::<Namespace>(None, &mark()).await?.into_iter().map(|namespace| namespace.name);
-    let left: Vec<_> = left.filter(|name| !is_deleted(name)).collect();
+    let left = here.list::<Namespace>(None, &mark()).await?.into_iter();
+    // One that somebody is deleting already needs no word.
+    let left = left.filter(|namespace| namespace.metadata().deletion_timestamp.is_none());
+    let left: Vec<_> = left.map(|namespace| namespace.name).filter(|name| !is_deleted(name)).collect();
     if !left.is_empty() {
         here.say(&format!(
             "left Namespaces as they are, since nothing proves that freeport-member made them in this cluster: {}; delete them if nobody needs \

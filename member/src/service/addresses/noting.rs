@@ -61,8 +61,13 @@ impl Kept {
         }
     }
 
-    /// Returns what the import asks for if it comes back.
+    /// Returns what the import asks for if it comes back. One that is back notes its address itself: if it loses its Service, the API server
+    /// may not have released that address yet, however long ago the import had ended.
     pub(crate) fn returning(&self, known: &Known, now: Timestamp) -> Option<Returning> {
+        let spec = known.entry.import.as_deref().and_then(|import| import.spec.0.as_ref().ok());
+        if spec.is_some_and(|spec| !spec.ips.is_empty()) {
+            return None;
+        }
         self.addresses.with(|all| all.returning(&known.service, known.namespace.created, self.keep, now))
     }
 

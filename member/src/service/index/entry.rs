@@ -223,6 +223,7 @@ impl Entry for ServiceEntry {
     fn matters(&self) -> bool {
         self.is_exported()
             || self.imported_endpoints.is_some()
+            || !self.imported_slices.is_empty()
             || self.own_endpoints.is_some()
             || !self.own_slices.is_empty()
             || self.leader_import.is_some()
