@@ -220,8 +220,8 @@ fn a_contract_is_free_when_its_last_bindings_end_at_once_or_wait_for_somebody_el
         .await;
         bindings.patch(&near.plural, &patch, &finalizers(&[])).await.unwrap();
         is_gone(near).await;
+        east.take_crd(&near.name()).await;
         for offered in &apis {
-            east.take_crd(&offered.name()).await;
             leader.take_crd(&offered.name()).await;
         }
         leader.release_namespace(&cns).await;
