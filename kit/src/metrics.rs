@@ -63,6 +63,8 @@ pub struct Metrics {
     process: Registry,
     /// Label of what is counted; empty, which Prometheus takes for none, where there is but one Common Area.
     area: Arc<str>,
+    /// See [`Request::part`].
+    part: &'static str,
     reconciles: IntCounterVec,
     seconds: HistogramVec,
     step_seconds: HistogramVec,
@@ -145,6 +147,7 @@ impl Metrics {
             credential: gauges("leader_credential_expiry_timestamp_seconds", CREDENTIAL, &[])?,
             members: gauges("members", MEMBERS, &[COMMON_AREA, "state"])?,
             area: Arc::default(),
+            part: "",
             registry,
             process,
         })
@@ -161,6 +164,11 @@ impl Metrics {
     /// The same metrics; what is counted from here on belongs to this Common Area. For a daemon that serves several.
     pub fn in_area(&self, common_area: &str) -> Self {
         Self { area: common_area.into(), ..self.clone() }
+    }
+
+    /// The same metrics; refusals from here on are of this [`part`](Request::part).
+    pub fn for_part(&self, part: &'static str) -> Self {
+        Self { part, ..self.clone() }
     }
 
     /// Drops what belongs to a Common Area that is not served any more, so that nobody is alarmed about it.
@@ -215,6 +223,11 @@ impl Metrics {
     /// The Common Area to which belongs what is counted; empty where there is but one.
     pub fn area(&self) -> Arc<str> {
         Arc::clone(&self.area)
+    }
+
+    /// The part of the daemon that counts; empty for those that have to do with its ClusterSet.
+    pub fn part(&self) -> &'static str {
+        self.part
     }
 
     /// Gauge of refused records in a Common Area.

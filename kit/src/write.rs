@@ -148,6 +148,7 @@ impl<D: Send + Sync + 'static> Writer<D> {
     fn refused<P: Resource<DynamicType = D>>(&self, of: &P, verb: &str) -> metrics::Request {
         metrics::Request {
             area: self.metrics.area(),
+            part: self.metrics.part(),
             cluster: self.cluster,
             verb: verb.to_owned(),
             kind: P::kind(&self.kind).into_owned(),

@@ -43,6 +43,8 @@ use tokio_util::sync::CancellationToken;
 use self::{absence::Absence, konnector::Ended};
 use crate::home::Home;
 
+/// What API servers refuse to binding, among all that they refuse to this daemon: see [`Request::part`](kit::metrics::Request::part).
+pub(crate) const PART: &str = "bind";
 /// How long writes under way may take when the Lease is lost: [`lease`] gives it up so much earlier than others may take it.
 const LAST_WRITES: Duration = Duration::from_secs(2);
 
@@ -53,6 +55,7 @@ pub(crate) async fn run(env: &Env, home: &Home, stop: &CancellationToken) {
     if !before(stop, env.hold.active()).await {
         return;
     }
+    let env = &Env { metrics: env.metrics.for_part(PART), ..env.clone() };
     let mut claim = lease::Claim::new(env);
     while before(stop, claim.acquire()).await {
         let work = stop.child_token();

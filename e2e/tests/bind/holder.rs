@@ -1,6 +1,11 @@
 //! One contract, two clusters: one of them uses it, and the other one touches nothing.
 
-use api::bind::{export::APIServiceNamespace, label};
+use api::bind::{
+    binding::{APIServiceBinding, ClusterBinding},
+    export::APIServiceNamespace,
+    holder::{HELD, held_by},
+    label,
+};
 use e2e::{
     binding::{
         BINDING, Offered, becomes, bind, bind_with, binding_says,
@@ -11,12 +16,16 @@ use e2e::{
     waiting::{NAMESPACE_GONE, always, eventually, within},
 };
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, ResourceExt};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use serde_json::json;
 
 use super::{
     commands::{daemons, freeport},
     konnector::unbind,
+    refused_writes::bind_by,
 };
 
 const NAME: &str = "heldnears";
@@ -150,6 +159,72 @@ fn a_contract_that_was_made_for_a_cluster_that_is_gone_can_be_taken_over() {
         unbind(world, "east", &offered).await;
         leader.release_namespace(&cns).await;
         leader.take_crd(&offered.name()).await;
+    });
+}
+
+#[e2e::test]
+fn a_contract_is_free_when_its_last_bindings_end_at_once_or_wait_for_somebody_else() {
+    BINDING.beside(async |world| {
+        let (leader, east) = (world.leader(), world.cluster("east"));
+        let apis = ["lastnears", "lastfars"].map(|name| Offered::new(name, "Namespaced"));
+        let [near, far] = &apis;
+        let (cns, kubeconfig) = contract_for(world, "team-last", &[near, far]).await;
+        for offered in &apis {
+            granted(world, &cns, offered).await;
+        }
+        bind_with(east, &near.plural, near, kubeconfig).await;
+        bind_by(east, far, &near.plural).await;
+        for offered in &apis {
+            binding_says(world, "east", &offered.plural, "Ready", "True", "").await;
+        }
+        let contracts = leader.api::<ClusterBinding>(&cns);
+        let held = async |status: &str| {
+            eventually(&format!("Held is {status}"), || async {
+                let said = contracts.get("cluster").await.unwrap().status.unwrap().conditions;
+                let held = said.iter().find(|said| said.type_ == HELD).map(|said| said.status.clone());
+                if held.as_deref() == Some(status) { Ok(()) } else { Err(format!("{held:?}")) }
+            })
+            .await;
+        };
+        held("True").await;
+        let bindings = Api::<APIServiceBinding>::all(east.client.clone());
+        let is_gone = async |offered: &Offered| {
+            eventually("the binding is gone", || async {
+                let there = bindings.get_opt(&offered.plural).await.unwrap();
+                there.map_or(Ok(()), |there| Err(format!("{:?}", there.metadata)))
+            })
+            .await;
+        };
+        for offered in &apis {
+            bindings.delete(&offered.plural, &DeleteParams::default()).await.unwrap();
+        }
+        for offered in &apis {
+            is_gone(offered).await;
+        }
+        held("Unknown").await;
+
+        // One that ends without the member waits for a user.
+        bind_by(east, near, &near.plural).await;
+        binding_says(world, "east", &near.plural, "Ready", "True", "").await;
+        held("True").await;
+        let finalizers = |these: &[&str]| Patch::Merge(json!({"metadata": {"finalizers": these}}));
+        let patch = PatchParams::default();
+        bindings.patch(&near.plural, &patch, &finalizers(&["users.example.com/kept"])).await.unwrap();
+        bindings.delete(&near.plural, &DeleteParams::default()).await.unwrap();
+        bindings.patch(&near.plural, &patch, &finalizers(&["users.example.com/kept"])).await.unwrap();
+        held("Unknown").await;
+        always("it is not noted again", async || {
+            let status = contracts.get("cluster").await.unwrap().status.unwrap();
+            held_by(&status).map_or(Ok(()), |uid| Err(uid.to_owned()))
+        })
+        .await;
+        bindings.patch(&near.plural, &patch, &finalizers(&[])).await.unwrap();
+        is_gone(near).await;
+        east.take_crd(&near.name()).await;
+        for offered in &apis {
+            leader.take_crd(&offered.name()).await;
+        }
+        leader.release_namespace(&cns).await;
     });
 }
 

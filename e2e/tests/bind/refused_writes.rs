@@ -130,7 +130,7 @@ async fn forbid_named(cluster: &Cluster, side: &str) {
 }
 
 /// The binding of this name uses the credential in this Secret.
-async fn bind_by(consumer: &Cluster, offered: &Offered, secret: &str) {
+pub(super) async fn bind_by(consumer: &Cluster, offered: &Offered, secret: &str) {
     install(consumer, &objects::bound(&offered.resource())).await;
     let binding = json!({"metadata": {"name": offered.plural},
         "spec": {"kubeconfigSecretRef": {"namespace": CREDENTIALS, "name": secret, "key": "kubeconfig"}}});

@@ -42,6 +42,8 @@ const KEPT: usize = 10_000;
 pub struct Request {
     /// Common Area for which it is sent; empty in a member.
     pub area: Arc<str>,
+    /// Part of the daemon that sends it and has nothing to do with its ClusterSet; empty for the others.
+    pub part: &'static str,
     /// The API server: `local`, `leader` or `provider`.
     pub cluster: &'static str,
     /// `create`, `patch`, `replace`, `apply`, `delete`, `finalizers`, or the name of a subresource.
@@ -150,7 +152,12 @@ impl Refusals {
 
     /// Removes what belongs to a Common Area that is not served any more, or to work that has ended.
     pub fn forget(&self, area: &str) {
-        let is_of = |request: &&Request| *request.area == *area;
+        self.forget_those(area, |_| true);
+    }
+
+    /// Removes those requests of the Common Area for which `is_meant` holds.
+    pub fn forget_those(&self, area: &str, is_meant: impl Fn(&Request) -> bool) {
+        let is_of = |request: &&Request| *request.area == *area && is_meant(request);
         let these: Vec<_> = self.known.with(|known| known.keys().filter(is_of).cloned().collect());
         these.iter().for_each(|request| self.remove(request));
         self.reported.with(|reported| reported.remove(area));
@@ -227,9 +234,9 @@ impl Refusals {
     }
 
     fn count(&self, request: &Request, is_there: bool) {
-        let Request { area, cluster, kind, verb, .. } = request;
+        let Request { area, part, cluster, kind, verb, .. } = request;
         self.counted.put(
-            &format!("{area} {cluster} {verb} {request}"),
+            &format!("{area} {part} {cluster} {verb} {request}"),
             is_there.then_some([area, cluster, kind, verb]),
         );
     }
@@ -265,7 +272,8 @@ mod tests {
 
     fn request(cluster: &'static str, verb: &str, name: &str) -> Request {
         let (kind, namespace) = ("Service".to_owned(), Some("shop".to_owned()));
-        Request { area: "".into(), cluster, verb: verb.to_owned(), kind, namespace, name: name.to_owned() }
+        let (area, verb, name) = ("".into(), verb.to_owned(), name.to_owned());
+        Request { area, part: "", cluster, verb, kind, namespace, name }
     }
 
     /// Refused twice, so long apart that it counts.
@@ -332,7 +340,9 @@ mod tests {
         assert!(is_woken().await && is_woken().await, "until it is reported");
         assert!(refusals.verdict("").status == Status::False && !is_woken().await);
         refusals.forget("other");
-        assert!(!is_woken().await);
+        refusals.forget_those("", |request| request.part == "bind");
+        assert!(refusals.message("").is_some());
+        assert!(refusals.verdict("").status == Status::False && !is_woken().await);
         refusals.remove(&web);
         assert!(is_woken().await);
     }

@@ -89,8 +89,11 @@ impl Requests {
                     Err(Error::Refused(why)) => {
                         self.wait(&request, (Severity::Error, REFUSED), refusal(why)).await?;
                     }
-                    Err(error @ Error::NotOurs { .. }) => {
-                        let message = format!("{error}: who provides deletes it, or has the same API in it");
+                    Err(error @ Error::NotOurs { kind, name }) => {
+                        let message = format!(
+                            "{error}. The provider's administrator must delete {kind} {name} in Namespace {}",
+                            key.cluster_namespace
+                        );
                         self.wait(&request, (Severity::Error, "NotOurs"), message).await?;
                     }
                     _ => {}

@@ -32,12 +32,10 @@ use super::{
     contract::{Contract, IN_TIME},
     credential::Unusable,
     heartbeat::Beating,
-    local::{Local, called},
+    local::{FINALIZER, Local, called, is_over},
     sync::{Bound, Unsynced},
 };
 
-/// Finalizer of ours: what a binding brought goes before it.
-const FINALIZER: &str = "multicluster.freeport.dev/bind";
 /// How long a key rests between two passes: one write brings several events.
 const PACE: Duration = Duration::from_millis(50);
 /// How soon a CRD is written again that our API server refuses: nothing tells when it would take it.
@@ -83,9 +81,10 @@ impl fmt::Display for Untold {
 }
 
 impl Link {
-    /// Reports whether the contract is another cluster's, so that nothing at the provider is this one's.
+    /// Reports whether the contract is noted as another cluster's, so that nothing at the provider is this one's. A konnector that is heard
+    /// there may run here, with a Secret that somebody renamed.
     pub(crate) fn is_anothers(&self) -> bool {
-        matches!(self, Self::InUse(_) | Self::Unusable(Unusable::OfAnotherCluster(_)))
+        matches!(self, Self::InUse(Other::Cluster(_)) | Self::Unusable(Unusable::OfAnotherCluster(_)))
     }
 
     /// One word for it.
@@ -189,7 +188,7 @@ impl Bindings {
             return Ok(Outcome::Done);
         }
         let link = self.link.borrow().clone();
-        let Some(binding) = binding else {
+        let Some(binding) = binding.filter(|binding| !is_over(binding)) else {
             self.keep_in_step(&name, BTreeMap::new());
             if let Link::Up(contract, _) = &link {
                 report::on_export(contract, &name, None).await?;
@@ -241,5 +240,21 @@ impl Bindings {
             *all = now;
             is_news
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::bind::binding::SecretName;
+
+    use super::*;
+
+    #[test]
+    fn a_contract_is_anothers_only_if_that_cluster_is_noted() {
+        assert!(Link::InUse(Other::Cluster("them".into())).is_anothers());
+        assert!(Link::Unusable(Unusable::OfAnotherCluster("them".into())).is_anothers());
+        let secret = SecretName { name: "k".into(), namespace: "kube-bind".into() };
+        assert!(!Link::InUse(Other::Konnector(secret)).is_anothers(), "it may have run here");
+        assert!(!Link::Evicted.is_anothers() && !Link::Unusable(Unusable::NoKey).is_anothers());
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! Reads and writes the status of `ClusterBinding/cluster`. May run twice: who is noted stays noted.
 
+use std::{collections::BTreeSet, time::Duration};
+
 use api::bind::{
     binding::{ClusterBinding, SecretName},
     holder::{self, Other},
@@ -11,6 +13,7 @@ use jiff::Timestamp;
 use kit::write::Error;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     contract::Contract,
@@ -20,6 +23,10 @@ use super::{
 
 /// Of which there is one in a cluster namespace.
 const CLUSTER: &str = "cluster";
+/// How long a contract is held of which no binding is known yet: commands note the holder before they make the binding.
+const COMING: Duration = Duration::from_secs(60);
+/// How long it is held after its last binding: one may be replaced by another.
+const GOING: Duration = Duration::from_secs(1);
 
 /// Whether this cluster holds a contract.
 pub(super) enum Hold {
@@ -38,22 +45,26 @@ pub(super) enum Hold {
 /// Notes this cluster as the holder, unless it must not be. `not_for_us` tells why the contract was made for another cluster.
 ///
 /// # Errors
-/// [`Error::Stale`] where somebody else wrote it meanwhile, [`Error::Gone`] where there is no ClusterBinding.
+/// [`Error::Stale`] where somebody else wrote it meanwhile, [`Error::Gone`] where there is no ClusterBinding. Who does not answer that
+/// question may have noted this cluster.
 pub(super) async fn hold(
     contract: &Contract,
     (local, secret): (&Local, &str),
     not_for_us: Option<Unusable>,
     now: Timestamp,
 ) -> Result<Hold, Error> {
-    let binding = read(contract).await;
-    let status = binding.as_ref().ok().and_then(|binding| binding.status.clone()).unwrap_or_default();
+    let binding = match read(contract).await {
+        Err(Error::Gone) => None,
+        read => Some(read?),
+    };
+    let status = binding.as_ref().and_then(|binding| binding.status.clone()).unwrap_or_default();
     if holder::held_by(&status) == Some(&*contract.us) {
         return Ok(Hold::Ours);
     }
     if let Some(unusable) = not_for_us {
         return Ok(Hold::Unusable(unusable));
     }
-    let binding = binding?;
+    let binding = binding.ok_or(Error::Gone)?;
     let has = |secret: &SecretName| {
         secret.namespace == NAMESPACE && local.known.with(|known| known.secrets.get(&secret.name).is_some())
     };
@@ -91,6 +102,39 @@ pub(super) async fn release(contract: &Contract, now: Timestamp) -> Result<(), E
     match write(contract, &binding, free).await {
         Err(Error::Gone) => Ok(()),
         written => written,
+    }
+}
+
+/// Names of the bindings that use the contract, by whatever credential.
+pub(super) fn users(contract: &Contract, local: &Local, secret: &str) -> BTreeSet<String> {
+    let exports = contract.known.with(|known| known.exports.iter().map(ResourceExt::name_any).collect());
+    local.bindings_of(secret).into_iter().chain(local.bound(exports)).collect()
+}
+
+/// Returns when no binding uses the contract any more: several that end at once leave it to each other, and one may end without us. A
+/// contract that none has used yet may wait for its first one.
+pub(super) async fn unused(contract: &Contract, local: &Local, secret: &str) {
+    let (mut ours, mut theirs) = (local.changes(), contract.changes());
+    let (mut patience, mut since) = (COMING, None);
+    loop {
+        ours.mark_unchanged();
+        theirs.mark_unchanged();
+        if users(contract, local, secret).is_empty() {
+            since.get_or_insert_with(Instant::now);
+        } else {
+            (patience, since) = (GOING, None);
+        }
+        let is_over = async {
+            match since {
+                Some(since) => sleep_until(since + patience).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = is_over => return,
+            Ok(()) = ours.changed() => {}
+            Ok(()) = theirs.changed() => {}
+        }
     }
 }
 
@@ -218,6 +262,45 @@ mod tests {
         let change = Change::Apply(serde_json::from_value(binding).unwrap());
         local.known.with(|known| known.bindings.change(change));
         assert!(matches!(hold(&released(), None, None).await, (Hold::Ours, Some(_))));
+    }
+
+    #[tokio::test]
+    async fn an_api_server_that_does_not_say_who_holds_a_contract_makes_it_nobody_elses() {
+        let local = Local::new();
+        let hold = async |code| {
+            let contract = fixture::contract().with_client(fixture::refusing(code, "no"));
+            let another = Unusable::OfAnotherCluster("them".into());
+            hold(&contract, (&local, "k"), Some(another), Timestamp::UNIX_EPOCH).await
+        };
+        for code in [403, 429, 500, 503] {
+            assert!(hold(code).await.is_err(), "{code}");
+        }
+        assert!(matches!(hold(404).await, Ok(Hold::Unusable(_))), "there is nobody to be noted");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_contract_is_unused_when_its_last_binding_is_gone_however_they_went() {
+        let (contract, local) = (fixture::contract(), Local::new());
+        let secret = json!({"namespace": "kube-bind", "name": "k", "key": "kubeconfig"});
+        let binding = |name: &str| {
+            let binding = json!({"metadata": {"name": name, "uid": name, "resourceVersion": "1"}, "spec": {"kubeconfigSecretRef": secret}});
+            serde_json::from_value(binding).unwrap()
+        };
+        let is_unused =
+            async |within| tokio::time::timeout(within, unused(&contract, &local, "k")).await.is_ok();
+        assert!(!is_unused(COMING / 2).await, "the first one may come");
+        assert!(is_unused(COMING * 2).await);
+        local.known.with(|known| {
+            ["mango", "cactus"].map(|name| known.bindings.change(Change::Apply(binding(name))))
+        });
+        let used = unused(&contract, &local, "k");
+        tokio::pin!(used);
+        for gone in ["mango", "cactus"] {
+            assert!(tokio::time::timeout(COMING * 2, &mut used).await.is_err(), "{gone} uses it");
+            local.known.with(|known| known.bindings.change(Change::Remove(binding(gone))));
+            local.tell();
+        }
+        assert!(tokio::time::timeout(GOING * 2, &mut used).await.is_ok());
     }
 
     #[tokio::test]

@@ -26,6 +26,9 @@ use serde::{
 };
 use tokio::{sync::watch, task::JoinSet};
 
+/// Finalizer of ours: what a binding brought goes before it.
+pub(crate) const FINALIZER: &str = "multicluster.freeport.dev/bind";
+
 /// Namespace of the credentials, as kube-bind has it.
 pub(crate) const NAMESPACE: &str = "kube-bind";
 
@@ -38,6 +41,12 @@ pub(crate) fn called(named: &ClusterSecretKey) -> String {
         true => named.name.clone(),
         false => format!("{}/{} {}", named.namespace, named.name, named.key),
     }
+}
+
+/// Whether a binding has ended for us: it is being deleted, and waits for somebody else, as for a user's finalizer.
+pub(crate) fn is_over(binding: &APIServiceBinding) -> bool {
+    let is_held = || binding.finalizers().iter().any(|held| held == FINALIZER);
+    binding.metadata.deletion_timestamp.is_some() && !is_held()
 }
 
 /// A CRD, without its schemas.
@@ -203,6 +212,11 @@ impl Local {
         self.changed.send_modify(|times| *times += 1);
     }
 
+    #[cfg(test)]
+    pub(crate) fn tell(&self) {
+        self.changed.send_modify(|times| *times += 1);
+    }
+
     /// Tells whenever something is another.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
@@ -210,13 +224,15 @@ impl Local {
 
     /// Those of these exports that an APIServiceBinding here uses: it has the name of its export.
     pub(crate) fn bound(&self, exports: Vec<String>) -> Vec<String> {
-        self.known
-            .with(|known| exports.into_iter().filter(|export| known.bindings.get(export).is_some()).collect())
+        let is_used = |known: &Known, export: &str| known.bindings.get(export).is_some_and(|it| !is_over(it));
+        self.known.with(|known| exports.into_iter().filter(|export| is_used(known, export)).collect())
     }
 
-    /// Names of the bindings of the contract that is [`called`] so.
+    /// Names of the bindings that use the contract that is [`called`] so.
     pub(crate) fn bindings_of(&self, contract: &str) -> BTreeSet<String> {
-        let uses = |binding: &&APIServiceBinding| called(&binding.spec.kubeconfig_secret_ref) == contract;
+        let uses = |binding: &&APIServiceBinding| {
+            !is_over(binding) && called(&binding.spec.kubeconfig_secret_ref) == contract
+        };
         self.known.with(|known| known.bindings.iter().filter(uses).map(ResourceExt::name_any).collect())
     }
 }
@@ -255,6 +271,25 @@ mod tests {
             odd::everywhere::<Tolerant<APIServiceBinding>>(&odd).unwrap();
             odd::everywhere::<Tolerant<Secret>>(&odd).unwrap();
         }
+    }
+
+    #[test]
+    fn a_binding_that_goes_without_our_finalizer_uses_no_contract() {
+        let local = Local::new();
+        let secret = json!({"namespace": "kube-bind", "name": "k", "key": "kubeconfig"});
+        let used = |metadata: serde_json::Value| {
+            let mut binding = json!({"metadata": metadata, "spec": {"kubeconfigSecretRef": secret}});
+            binding["metadata"]["name"] = json!("mango");
+            let change = Change::Apply(serde_json::from_value(binding).unwrap());
+            local.take_in(|known, change| known.bindings.change(change), change);
+            let (ours, theirs) = (local.bindings_of("k"), local.bound(vec!["mango".to_owned()]));
+            assert_eq!(Vec::from_iter(ours), theirs);
+            !theirs.is_empty()
+        };
+        let going =
+            |finalizer: &str| json!({"deletionTimestamp": "2026-11-01T12:00:00Z", "finalizers": [finalizer]});
+        assert!(used(json!({})) && used(going(FINALIZER)));
+        assert!(!used(going("users.example.com/kept")) && !used(going("foregroundDeletion")));
     }
 
     #[test]

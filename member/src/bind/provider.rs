@@ -6,7 +6,10 @@
 mod meet;
 mod syncs;
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use jiff::Timestamp;
 use kit::{
@@ -163,8 +166,12 @@ async fn wake(
     stop: CancellationToken,
 ) {
     let (mut changes, mut refused) = (local.changes(), refusals.changes());
+    let mut had = BTreeSet::new();
     loop {
-        queue.enqueue(local.bindings_of(&secret));
+        let now = local.bindings_of(&secret);
+        // Also those that are gone: nothing of theirs is kept in step.
+        queue.enqueue(now.union(&had).cloned());
+        had = now;
         tokio::select! {
             () = stop.cancelled() => return,
             Ok(()) = changes.changed() => {}
@@ -237,6 +244,7 @@ async fn serve(
     let (mut parts, work) = (JoinSet::new(), stop.child_token());
     parts.spawn(heartbeat.keep(work.clone()));
     parts.spawn(namespaces.keep(work.clone()));
+    parts.spawn(release_unused((contract.clone(), local.clone()), secret.to_owned(), work.clone()));
     let syncs = Syncs::new((&contract, local), absence, bindings.unsynced(), beating);
     let kept = syncs.keep(bindings, &work);
     tokio::pin!(kept);
@@ -258,6 +266,25 @@ async fn serve(
     }
     tasks.shutdown().await;
     ended
+}
+
+/// Releases the contract once no binding uses it, before `stop`. Where that fails it is served, and released, anew.
+async fn release_unused((contract, local): (Contract, Local), secret: String, stop: CancellationToken) {
+    if !before(&stop, holder::unused(&contract, &local, &secret)).await {
+        return;
+    }
+    let released = async {
+        match holder::release(&contract, Timestamp::now()).await {
+            // A heartbeat was faster; there is none after that.
+            Err(Error::Stale) => holder::release(&contract, Timestamp::now()).await,
+            released => released,
+        }
+    };
+    match tokio::time::timeout(IN_TIME, released).await {
+        Ok(Ok(())) => tracing::info!("no binding uses the contract any more: released it"),
+        Ok(Err(error)) => tracing::warn!(%error, "cannot release the contract that no binding uses"),
+        Err(_) => tracing::warn!("cannot release the contract that no binding uses: no answer in time"),
+    }
 }
 
 /// Returns why the contract is to be served no longer, and what is said of that on its bindings.

@@ -14,6 +14,7 @@ use api::{label, membership::Membership};
 use kit::{
     backoff,
     boot::Env,
+    metrics::Request,
     write::{Error, Writer},
 };
 use kube::Resource;
@@ -24,7 +25,7 @@ use super::{
     note::{Note, Order},
     verdict,
 };
-use crate::{feature::Features, home::Home, identity::Target};
+use crate::{bind, feature::Features, home::Home, identity::Target};
 
 /// Time between two looks at what API servers refuse.
 const NOTED: Duration = Duration::from_secs(2);
@@ -43,7 +44,7 @@ pub(super) async fn leave(env: Env, features: Features, home: Home, note: Note, 
     let id = work.noted.as_ref().map(|noted| noted.cluster_id.clone());
     let leaving = Leaving { env, features, home, note, id };
     // What was refused before was for something else.
-    leaving.env.metrics.refusals().forget(&leaving.env.metrics.area());
+    leaving.env.metrics.refusals().forget_those(&leaving.env.metrics.area(), is_of_set);
     leaving.tell("Leaving", "withdrawing exports, then removing imports");
     tokio::select! {
         () = leaving.carry_out(&work) => {}
@@ -66,6 +67,11 @@ fn incomplete(work: &Work) -> String {
         "{why}. The leader keeps the records of this cluster until the leader's administrator runs: freeport leave --force --clusterset \
          {set} --cluster-id {cluster} --leader-context LEADER"
     )
+}
+
+/// Whether the request may be one of leaving. API binding goes on, whatever becomes of the ClusterSet.
+fn is_of_set(request: &Request) -> bool {
+    request.part != bind::PART
 }
 
 struct Leaving {
@@ -153,7 +159,7 @@ impl Leaving {
         loop {
             tokio::time::sleep(NOTED).await;
             refusals.prune(Instant::now());
-            let message = refusals.message(&area);
+            let message = refusals.message_of(|request| request.area == area && is_of_set(request));
             if noted.as_ref() == Some(&message) {
                 continue;
             }

@@ -74,6 +74,7 @@ mod tests {
     fn request(kind: &str, namespace: Option<&str>, name: &str) -> Request {
         Request {
             area: "".into(),
+            part: "",
             cluster: "local",
             verb: "create".into(),
             kind: kind.into(),

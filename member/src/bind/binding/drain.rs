@@ -24,14 +24,14 @@ use kube::{
 };
 
 use super::{
-    Bindings, FINALIZER, report,
+    Bindings, report,
     verdict::{not_yet, synced},
 };
 use crate::bind::{
     contract::Contract,
     crd::{is_left_behind, is_of},
     holder,
-    local::Crd,
+    local::{Crd, FINALIZER},
     policy::leaves_copies,
     sync::Here,
 };

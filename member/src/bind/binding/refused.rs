@@ -13,7 +13,7 @@ use kit::metrics::Request;
 use kube::ResourceExt;
 
 use super::Bindings;
-use crate::bind::{contract::Contract, crd::is_of, local::NAMESPACE};
+use crate::bind::{PART, contract::Contract, crd::is_of, local::NAMESPACE};
 
 /// What is written for a binding.
 #[derive(Default)]
@@ -32,7 +32,8 @@ struct Written {
 
 impl Written {
     fn has(&self, request: &Request) -> bool {
-        if !request.area.is_empty() {
+        // Kinds of others may have the names of those that other parts write: a Service of Knative, and ours.
+        if request.part != PART {
             return false;
         }
         let name = &request.name;
@@ -93,7 +94,8 @@ mod tests {
 
     fn request(cluster: &'static str, kind: &str, namespace: Option<&str>, name: &str) -> Request {
         let (kind, namespace) = (kind.to_owned(), namespace.map(str::to_owned));
-        Request { area: "".into(), cluster, verb: "patch".into(), kind, namespace, name: name.to_owned() }
+        let (area, verb, name) = ("".into(), "patch".into(), name.to_owned());
+        Request { area, part: PART, cluster, verb, kind, namespace, name }
     }
 
     #[test]
@@ -133,8 +135,8 @@ mod tests {
         ] {
             assert!(!has(cluster, kind, namespace, name), "{kind} {name}");
         }
-        let of_area = Request { area: "area".into(), ..request("local", "Mango", None, "m") };
-        assert!(!written.has(&of_area));
+        let of_another_part = Request { part: "", ..request("local", "Mango", None, "m") };
+        assert!(!written.has(&of_another_part), "its name is that of a kind which we write for Services");
     }
 
     #[test]

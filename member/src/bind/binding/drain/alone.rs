@@ -5,13 +5,14 @@ use api::bind::{binding::APIServiceBinding, condition::Verdict};
 use kit::{queue::Outcome, write::Error};
 use kube::{Api, ResourceExt};
 
-use super::{AGAIN, Bindings, DELETING, FINALIZER, ORPHANING, deleting, report};
+use super::{AGAIN, Bindings, DELETING, ORPHANING, deleting, report};
 use crate::bind::{
     binding::{
         Link,
         verdict::{not_yet, unconnected},
     },
     crd::{is_left_behind, is_of},
+    local::FINALIZER,
 };
 use api::view::Meta;
 

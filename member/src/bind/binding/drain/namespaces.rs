@@ -11,7 +11,7 @@ use kit::{index::Shared, write::Error};
 use kube::{Resource, ResourceExt};
 
 use super::Bindings;
-use crate::bind::{contract::Contract, left, local::Crd, policy::leaves_copies};
+use crate::bind::{contract::Contract, holder, left, local::Crd, policy::leaves_copies};
 
 /// How long a binding that goes waits until it is known which Namespaces others need: a CRD that is made anew is established by then, and one that
 /// never is keeps nobody from going.
@@ -84,11 +84,9 @@ impl Bindings {
         Ok(())
     }
 
-    /// The other bindings of the contract, whatever credential they use.
+    /// The other bindings that use the contract.
     pub(super) fn others(&self, ending: &str, contract: &Contract) -> BTreeSet<String> {
-        let exports = contract.known.with(|known| known.exports.iter().map(ResourceExt::name_any).collect());
-        let mut others: BTreeSet<_> =
-            self.local.bindings_of(&self.secret).into_iter().chain(self.local.bound(exports)).collect();
+        let mut others = holder::users(contract, &self.local, &self.secret);
         others.remove(ending);
         others
     }
