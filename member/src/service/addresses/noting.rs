@@ -1,5 +1,5 @@
 //! Notes the addresses of imports that have ended on ConfigMap `freeport-membership`, which only this member writes: one write for all of
-//! a second. Without a note an import comes back with another address, so a failed write stops nothing.
+//! five seconds. Without a note an import comes back with another address, so a failed write stops nothing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use super::{Addresses, Returning};
 use crate::service::index::known::Known;
 
 /// All that end within this time are noted together.
-const TOGETHER: Duration = Duration::from_secs(1);
+const TOGETHER: Duration = Duration::from_secs(5);
 /// Between attempts to write the note.
 const RETRY: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(60) };
 /// Number of attempts to read the note.
@@ -101,13 +101,15 @@ impl Kept {
         while before(stop, self.changed.notified()).await {
             // What ended until `stop` is noted as well.
             before(stop, sleep(TOGETHER)).await;
-            if let Err(error) = self.write(env).await {
-                tracing::warn!(%error, "cannot note which addresses imports had");
-                if let Some(wait) = waits.next() {
-                    before(stop, sleep(wait)).await;
-                }
-                self.changed.notify_one();
+            let Err(error) = self.write(env).await else {
+                waits = RETRY.waits();
+                continue;
+            };
+            tracing::warn!(%error, "cannot note which addresses imports had");
+            if let Some(wait) = waits.next() {
+                before(stop, sleep(wait)).await;
             }
+            self.changed.notify_one();
         }
     }
 
