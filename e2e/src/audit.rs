@@ -6,14 +6,10 @@ use std::{
     io::{Read, Seek, SeekFrom},
 };
 
-use api::cluster_set::{ClusterSet, ClusterSetStatus};
-use futures::future::join_all;
-use k8s_openapi::jiff::Timestamp;
-use kube::api::ListParams;
 use serde_json::Value;
 
 use crate::{
-    fixture::{AREA, CLUSTERS, SYSTEM, World},
+    fixture::{AREA, CLUSTERS, World},
     say::say,
 };
 
@@ -144,9 +140,9 @@ pub async fn while_all_are_heard<T: Debug>(world: &World, done: impl AsyncFn(usi
     let mut turn = 0;
     loop {
         turn += 1;
-        let begun = Timestamp::now();
+        let since = mark(world);
         let came = done(turn).await;
-        if turn == TRIES || !somebody_was_not_heard(world, begun).await {
+        if turn == TRIES || !somebody_was_not_heard(world, &since) {
             return came;
         }
         say(&format!("somebody was not heard in time, so this is done again: {came:#?}"));
@@ -164,20 +160,7 @@ pub async fn writes_while(world: &World, done: impl AsyncFn()) -> Vec<String> {
     .await
 }
 
-/// Whether a ClusterSet says otherwise than before who is heard. One that is only written again says since when it has said so.
-async fn somebody_was_not_heard(world: &World, since: Timestamp) -> bool {
-    let places = [("west", SYSTEM), ("east", SYSTEM), ("leader", SYSTEM), ("leader", AREA)];
-    let turned = async |(cluster, namespace): (&str, &str)| {
-        let sets = world.cluster(cluster).api::<ClusterSet>(namespace).list(&ListParams::default()).await;
-        let status = sets.unwrap().into_iter().filter_map(|set| set.status);
-        let of_members = |status: ClusterSetStatus| {
-            let members = status.cluster_statuses.into_iter().flat_map(|member| member.conditions);
-            status.conditions.into_iter().chain(members).collect::<Vec<_>>()
-        };
-        let mut conditions = status.flat_map(of_members);
-        conditions.any(|condition| {
-            condition.last_transition_time.is_some_and(|at| at.0.as_second() >= since.as_second())
-        })
-    };
-    join_all(places.map(turned)).await.contains(&true)
+/// Whether a daemon has written since then who is heard: that is the status of a ClusterSet.
+fn somebody_was_not_heard(world: &World, since: &Mark) -> bool {
+    written(world, since).iter().any(|write| write.is_ours() && write.what().ends_with("clustersets/status"))
 }

@@ -13,6 +13,8 @@ use jiff::Timestamp;
 
 /// Number of addresses that are remembered; the oldest go first. A note of as many fits on one object.
 const MOST: usize = 1000;
+/// Within this time an import that ends is one whose deletion was tried before.
+const TRIED_AGAIN: Duration = Duration::from_secs(90);
 /// Within this time an API server may not have released the address of a deleted Service.
 const RELEASED: Duration = Duration::from_secs(5);
 
@@ -40,8 +42,8 @@ pub(crate) struct Returning {
 pub(crate) struct Addresses(BTreeMap<ServiceName, Remembered>);
 
 impl Addresses {
-    /// Takes in that an import with these addresses ends `now`, in a Namespace that was created then. Reports whether there is something to
-    /// remember.
+    /// Takes in that an import with these addresses ends `now`, in a Namespace that was created then. Reports whether that is to be noted:
+    /// a deletion that is refused is tried again and again.
     pub(crate) fn ends(
         &mut self,
         service: &ServiceName,
@@ -52,8 +54,13 @@ impl Addresses {
         if ips.is_empty() {
             return false;
         }
-        self.put(service.clone(), Remembered { ips, ended: now, namespace });
-        true
+        let ends = Remembered { ips, ended: now, namespace };
+        let is_noted = |had: &Remembered| {
+            (&had.ips, had.namespace) == (&ends.ips, ends.namespace) && had.age(now) < TRIED_AGAIN
+        };
+        let is_news = !self.0.get(service).is_some_and(is_noted);
+        self.put(service.clone(), ends);
+        is_news
     }
 
     /// Returns what an import asks for that comes back `now`, if its addresses are kept for so long.
@@ -143,7 +150,11 @@ mod tests {
     fn an_address_is_kept_for_a_while_and_for_its_namespace() {
         let (mut addresses, created) = (Addresses::default(), Some(at(-9)));
         assert!(!addresses.ends(&web(), vec![], created, at(0)), "it was headless");
-        assert!(addresses.ends(&web(), words(&["10.96.0.9"]), created, at(0)));
+        assert!(addresses.ends(&web(), words(&["10.96.0.9"]), created, at(-2)));
+        assert!(
+            !addresses.ends(&web(), words(&["10.96.0.9"]), created, at(0)),
+            "the deletion is tried again"
+        );
         let returning = |namespace, second| {
             let asks = addresses.returning(&web(), namespace, KEEP, at(second));
             asks.map(|asks| (asks.ips.join(","), asks.is_fresh))

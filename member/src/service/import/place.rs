@@ -4,23 +4,27 @@ use std::time::Duration;
 
 use api::ServiceName;
 use kit::write::Error;
+use kube::ResourceExt;
 
 use super::{Importing, object::derived, plan::DesiredImport};
 use crate::service::index::{
     entry::ServiceEntry,
     known::Known,
-    view::{Derived, Service},
+    view::{Derived, Service, is_made},
 };
 
 /// Pauses between attempts to get the address of a lost Service back, in milliseconds.
 const ADDRESS_RELEASE: [u64; 6] = [50, 100, 200, 400, 800, 1600];
 
 impl Importing {
-    /// Makes or mends the Service. One that was lost gets the addresses noted in the import back, if they are still free.
+    /// Makes or mends the Service; one that somebody copied and that does not fit stays as it is. One that was lost gets the addresses noted in the import back, if they are still free.
     pub(super) async fn put_service(&self, known: &Known, desired: &DesiredImport) -> Result<Service, Error> {
         let (service, derived_there) = (&known.service, known.entry.derived.as_deref());
         let there = derived_there.filter(|there| desired.fits(there));
         if let (Some(unfit), None) = (derived_there, there) {
+            if !is_made(unfit) {
+                return Err(Error::NotOurs { kind: "Service".into(), name: unfit.name_any() });
+            }
             let (families, is_headless) = (&desired.families, desired.is_headless());
             tracing::info!(%service, ?families, is_headless, "deleting and creating the imported Service again");
             self.delete(&Derived::from(unfit.clone())).await?;
