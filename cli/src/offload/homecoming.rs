@@ -21,7 +21,7 @@ use k8s_openapi::{
         core::v1::{Namespace, Node, Pod},
         policy::v1::Eviction,
     },
-    apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions},
+    apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, OwnerReference, Preconditions},
 };
 use kube::{
     Api, ResourceExt,
@@ -84,11 +84,8 @@ async fn find(cluster: &Cluster, namespace: &str) -> Result<Vec<Serving>, Error>
 
 fn serving(pod: &Pod, virtual_nodes: &BTreeSet<String>) -> Option<Serving> {
     let node = pod.spec.as_ref()?.node_name.as_ref()?;
-    let conditions = pod.status.as_ref()?.conditions.iter().flatten();
-    let is_ready = conditions.into_iter().any(|said| said.type_ == "Ready" && said.status == "True");
-    let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true))?;
-    let serves = is_ready && pod.metadata.deletion_timestamp.is_none() && virtual_nodes.contains(node);
-    (serves && owner.kind == "ReplicaSet").then_some(Serving {
+    let owner = owner(pod)?;
+    (is_ready(pod) && virtual_nodes.contains(node)).then_some(Serving {
         name: pod.name_any(),
         uid: pod.uid()?,
         owner: owner.name.clone(),
@@ -99,14 +96,28 @@ fn serving(pod: &Pod, virtual_nodes: &BTreeSet<String>) -> Option<Serving> {
 #[derive(Clone, Copy, Debug)]
 struct Replicas {
     wanted: i32,
-    ready: i32,
+    /// Without those that are being deleted.
+    ready: usize,
 }
 
 /// Whether a ReplicaSet is as ready as it was `before` a Pod was evicted, or as it is to be `now`: somebody may have scaled it down. Nobody
 /// replaces what has no owner any more.
 fn is_replaced(before: Option<Replicas>, now: Option<Replicas>) -> bool {
     let (Some(before), Some(now)) = (before, now) else { return true };
-    now.ready >= before.ready.min(now.wanted)
+    now.ready >= before.ready.min(usize::try_from(now.wanted).unwrap_or_default())
+}
+
+/// Whether the Pod is ready and stays.
+fn is_ready(pod: &Pod) -> bool {
+    let mut conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|said| said.type_ == "Ready" && said.status == "True")
+        && pod.metadata.deletion_timestamp.is_none()
+}
+
+/// The ReplicaSet of the Pod.
+fn owner(pod: &Pod) -> Option<&OwnerReference> {
+    let controls = |owner: &&OwnerReference| owner.controller == Some(true) && owner.kind == "ReplicaSet";
+    pod.owner_references().iter().find(controls)
 }
 
 struct Homecoming<'a> {
@@ -154,8 +165,7 @@ impl Homecoming<'_> {
         let evicted = async || self.evict(pod).await;
         self.wait(evicted, say).await?;
         let probe = async || {
-            let (now, is_there) = (self.replicas(owner).await?, self.is_there(pod).await?);
-            Ok(match is_replaced(before, now) && !is_there {
+            Ok(match is_replaced(before, self.replicas(owner).await?) {
                 true => Ok(()),
                 false => Err(format!("ReplicaSet {owner} has no Pod yet that is ready in place of {name}")),
             })
@@ -185,27 +195,17 @@ impl Homecoming<'_> {
         }
     }
 
-    /// The Pods of a ReplicaSet; none if there is no such ReplicaSet.
+    /// The Pods of a ReplicaSet; none if there is no such ReplicaSet. They are counted here: its status may be from before the eviction.
     async fn replicas(&self, name: &str) -> Result<Option<Replicas>, Error> {
         let Self { cluster, namespace, .. } = self;
         let sets: Api<ReplicaSet> = Api::namespaced(cluster.client.clone(), namespace);
         let set = cluster.request(format!("read ReplicaSet {namespace}/{name}"), sets.get_opt(name)).await?;
-        Ok(set.map(|set| Replicas {
-            wanted: set.spec.replicas.unwrap_or(1),
-            ready: set.status.and_then(|status| status.ready_replicas).unwrap_or_default(),
-        }))
-    }
-
-    /// Whether the Pod is there and stays.
-    async fn is_there(&self, pod: &Serving) -> Result<bool, Error> {
-        let Self { cluster, namespace, .. } = self;
-        let pods: Api<Meta<Pod>> = Api::namespaced(cluster.client.clone(), namespace);
-        let there =
-            cluster.request(format!("read Pod {namespace}/{}", pod.name), pods.get_opt(&pod.name)).await?;
-        let is_it = |there: Meta<Pod>| {
-            there.uid().as_ref() == Some(&pod.uid) && there.metadata.deletion_timestamp.is_none()
-        };
-        Ok(there.is_some_and(is_it))
+        let Some(set) = set else { return Ok(None) };
+        let pods = cluster.all(&Api::<Pod>::namespaced(cluster.client.clone(), namespace), "").await?;
+        let uid = set.uid().unwrap_or_default();
+        let ready =
+            pods.iter().filter(|pod| is_ready(pod) && owner(pod).is_some_and(|owner| owner.uid == uid));
+        Ok(Some(Replicas { wanted: set.spec.replicas.unwrap_or(1), ready: ready.count() }))
     }
 
     async fn wait(

@@ -23,8 +23,8 @@ const MOST: usize = 100;
 pub(crate) const COPY: &str = "CopyOfImport";
 /// What an Event on a copy says.
 pub(crate) const SAID: &str = "this object has the labels of an imported Service, but Freeport did not create it: Freeport neither changes nor \
-                               deletes it. If you need it, remove its labels app.kubernetes.io/managed-by and \
-                               endpointslice.kubernetes.io/managed-by; otherwise delete it";
+                               deletes it. If you need it, remove its label app.kubernetes.io/managed-by (of an EndpointSlice also \
+                               endpointslice.kubernetes.io/managed-by); otherwise delete it";
 
 /// The copies that there are.
 #[derive(Debug, Default)]

@@ -97,7 +97,7 @@ pub(super) fn of(
         about: About::Note,
         reason: COPY,
         message: format!(
-            "these objects have Freeport's labels, but Freeport did not create them, and neither changes nor deletes them: {these}. Remove the labels app.kubernetes.io/managed-by and endpointslice.kubernetes.io/managed-by of those that you need, and delete the others"
+            "These objects have Freeport's labels, but Freeport did not create them, and neither changes nor deletes them: {these}. Of those that you need remove the label app.kubernetes.io/managed-by (of EndpointSlices also endpointslice.kubernetes.io/managed-by), and delete the others"
         ),
         is_problem: false,
     });
