@@ -11,17 +11,17 @@
 //! | `refused` | what API servers refuse of what a command waits for |
 //! | `twins` | in which clusters a Namespace has a twin: pure |
 //! | `vanished` | Namespaces that have twins and no NamespaceOffloading any more |
-//! | `homecoming` | what serves in twins is replaced at home |
+//! | `replacement` | what serves in twins is replaced at home |
 //! | `unoffload` | `freeport unoffload namespace` |
 //! | [`status`](mod@status) | `freeport offload status` |
 
 mod away;
-mod homecoming;
 mod install;
 mod namespace;
 mod peer;
 pub(crate) mod progress;
 mod refused;
+mod replacement;
 mod selector;
 pub(crate) mod status;
 pub(crate) mod twins;

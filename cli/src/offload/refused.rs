@@ -11,7 +11,6 @@ use api::{
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-
 use kube::ResourceExt;
 
 use super::{condition, own_set};

@@ -24,9 +24,9 @@ use serde_json::json;
 
 use super::{
     away::explained,
-    can_offload, condition, homecoming,
+    can_offload, condition,
     namespace::{offloading, read},
-    refused,
+    refused, replacement,
     twins::{clusters, goes, perhaps_with_twin, with_twin},
     vanished::Vanished,
 };
@@ -84,7 +84,7 @@ pub async fn unoffload_namespaces(
             let there = match there {
                 Some(there) => {
                     if !options.now && there.metadata.deletion_timestamp.is_none() {
-                        homecoming::replace(&cluster, &there, options.timeout, say).await?;
+                        replacement::replace(&cluster, &there, options.timeout, say).await?;
                     }
                     there
                 }

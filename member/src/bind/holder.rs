@@ -297,8 +297,7 @@ mod tests {
         tokio::pin!(used);
         for gone in ["mango", "cactus"] {
             assert!(tokio::time::timeout(COMING * 2, &mut used).await.is_err(), "{gone} uses it");
-            local.known.with(|known| known.bindings.change(Change::Remove(binding(gone))));
-            local.tell();
+            local.take_in(|known, change| known.bindings.change(change), Change::Remove(binding(gone)));
         }
         assert!(tokio::time::timeout(GOING * 2, &mut used).await.is_ok());
     }

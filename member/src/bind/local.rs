@@ -207,13 +207,8 @@ impl Local {
         tasks.spawn(watches.watch(api, watcher::Config::default(), source, env.metrics.clone(), sink));
     }
 
-    fn take_in<P>(&self, fold: fn(&mut Known, Change<P>), change: Change<P>) {
+    pub(crate) fn take_in<P>(&self, fold: fn(&mut Known, Change<P>), change: Change<P>) {
         self.known.with(|known| fold(known, change));
-        self.changed.send_modify(|times| *times += 1);
-    }
-
-    #[cfg(test)]
-    pub(crate) fn tell(&self) {
         self.changed.send_modify(|times| *times += 1);
     }
 

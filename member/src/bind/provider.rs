@@ -3,7 +3,7 @@
 //! Watches what is in the cluster namespace. Runs the controllers of the contract and keeps the objects of each bound API in step. Its
 //! failure is its own: other contracts, and Services, go on. All of it begins anew when the provider was restored from a backup.
 
-mod meet;
+mod connect;
 mod syncs;
 
 use std::{
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use self::{
-    meet::{connect, tell},
+    connect::{connect, tell},
     syncs::Syncs,
 };
 use super::{

@@ -113,6 +113,7 @@ impl Bindings {
         }
         // Nobody may use the credential any more after that.
         let untold = untold(&name, report::on_export(contract, &name, None).await)?;
+        // Before the finalizer goes, since the Secret may go with the binding. What ends otherwise `provider` releases.
         let kept = match self.others(&name, contract).is_empty() {
             true => unreleased(holder::release(contract, Timestamp::now()).await)?,
             false => None,

@@ -1,7 +1,10 @@
 //! The end of a binding whose contract is another cluster's: what it brought here goes, and nothing at the provider is touched. Copies
 //! there are the other cluster's to keep.
 
-use api::bind::{binding::APIServiceBinding, condition::Verdict};
+use api::{
+    bind::{binding::APIServiceBinding, condition::Verdict},
+    view::Meta,
+};
 use kit::{queue::Outcome, write::Error};
 use kube::{Api, ResourceExt};
 
@@ -14,7 +17,6 @@ use crate::bind::{
     crd::{is_left_behind, is_of},
     local::FINALIZER,
 };
-use api::view::Meta;
 
 impl Bindings {
     /// A pass of such a binding. What this cluster's API server refuses is reported on the binding.

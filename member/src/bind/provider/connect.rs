@@ -26,7 +26,7 @@ use crate::bind::{
 };
 
 /// What came of an attempt to find the contract.
-enum Met {
+enum Attempt {
     /// It is there, and this cluster holds it.
     Ours(Contract),
     /// Why it is not used, for the bindings.
@@ -56,29 +56,29 @@ pub(super) async fn connect(
     let namespaces = Api::<Meta<Namespace>>::all(client);
     let mut was_refused = false;
     loop {
-        let met = async {
+        let asked = async {
             match tokio::time::timeout(IN_TIME, namespaces.get(&target.namespace)).await {
-                Err(_) => Met::Failing(Failure::Unreachable("no answer in time")),
-                Ok(Err(error)) => Met::Failing(classify(&error)),
-                Ok(Ok(namespace)) => meet((env, local, secret), &target, &namespace, link).await,
+                Err(_) => Attempt::Failing(Failure::Unreachable("no answer in time")),
+                Ok(Err(error)) => Attempt::Failing(classify(&error)),
+                Ok(Ok(namespace)) => attempt((env, local, secret), &target, &namespace, link).await,
             }
         };
-        let met = tokio::select! {
-            met = met => met,
+        let came = tokio::select! {
+            came = asked => came,
             () = stop.cancelled() => return None,
         };
-        let is_refused = matches!(&met, Met::Failing(failure) if failure.is_refusal());
+        let is_refused = matches!(&came, Attempt::Failing(failure) if failure.is_refusal());
         let mut is_wanted = true;
-        match met {
-            Met::Ours(contract) => return Some(contract),
-            Met::Not(why) => tell(link, why),
-            Met::Unknown(error) => refused_here(link, &error),
-            Met::Failing(failure) => {
+        match came {
+            Attempt::Ours(contract) => return Some(contract),
+            Attempt::Not(why) => tell(link, why),
+            Attempt::Unknown(error) => refused_here(link, &error),
+            Attempt::Failing(failure) => {
                 tracing::warn!(%failure, "cannot reach the provider, trying again");
                 let has_ended = ends_contract(&failure, was_refused);
                 link.send_replace(if has_ended { Link::Evicted } else { Link::Failing(failure) });
             }
-            Met::Unwanted => is_wanted = false,
+            Attempt::Unwanted => is_wanted = false,
         }
         was_refused = is_refused;
         let next = async {
@@ -104,37 +104,37 @@ async fn wanted(local: &Local, secret: &str) {
 }
 
 /// Holds the contract whose cluster namespace was found.
-async fn meet(
+async fn attempt(
     (env, local, secret): (&Env, &Local, &str),
     target: &Target,
     namespace: &Meta<Namespace>,
     link: &watch::Sender<Link>,
-) -> Met {
+) -> Attempt {
     let us = match cluster_uid(&env.client).await {
         Ok(us) => us,
-        Err(error) => return Met::Unknown(error.into()),
+        Err(error) => return Attempt::Unknown(error.into()),
     };
     taken_here(link);
     let contract = match Contract::new(env, target.clone(), namespace.uid().unwrap_or_default(), &us) {
         Ok(contract) => contract,
-        Err(error) => return Met::Failing(Failure::Other(error.to_string())),
+        Err(error) => return Attempt::Failing(Failure::Other(error.to_string())),
     };
     let not_for_us = others_contract(&us, namespace);
     let held = holder::hold(&contract, (local, secret), not_for_us, Timestamp::now());
     match tokio::time::timeout(IN_TIME, held).await {
-        Err(_) => Met::Failing(Failure::Unreachable("no answer in time")),
-        Ok(Ok(Hold::Ours)) => Met::Ours(contract),
-        Ok(Ok(Hold::Others(other))) => Met::Not(Link::InUse(other)),
-        Ok(Ok(Hold::Unusable(unusable))) => Met::Not(Link::Unusable(unusable)),
-        Ok(Ok(Hold::Refused(why))) => Met::Not(Link::Unheld(why)),
-        Ok(Ok(Hold::Released)) => Met::Unwanted,
+        Err(_) => Attempt::Failing(Failure::Unreachable("no answer in time")),
+        Ok(Ok(Hold::Ours)) => Attempt::Ours(contract),
+        Ok(Ok(Hold::Others(other))) => Attempt::Not(Link::InUse(other)),
+        Ok(Ok(Hold::Unusable(unusable))) => Attempt::Not(Link::Unusable(unusable)),
+        Ok(Ok(Hold::Refused(why))) => Attempt::Not(Link::Unheld(why)),
+        Ok(Ok(Hold::Released)) => Attempt::Unwanted,
         Ok(Err(Error::Gone)) => {
             let namespace = &contract.cluster_namespace.name;
-            Met::Failing(Failure::Other(format!(
+            Attempt::Failing(Failure::Other(format!(
                 "there is no ClusterBinding {namespace}/cluster, which says who uses the contract"
             )))
         }
-        Ok(Err(error)) => Met::Failing(error.failure()),
+        Ok(Err(error)) => Attempt::Failing(error.failure()),
     }
 }
 

@@ -57,12 +57,12 @@ pub(super) async fn replace(
     if find(cluster, &namespace).await?.is_empty() {
         return Ok(());
     }
-    let home = Homecoming { cluster, namespace: &namespace, limit };
-    home.stay_home(offloading, say).await?;
+    let replacement = Replacement { cluster, namespace: &namespace, limit };
+    replacement.stay_home(offloading, say).await?;
     // Others may have come to serve there meanwhile.
     let serving = find(cluster, &namespace).await?;
     for (number, pod) in serving.iter().enumerate() {
-        home.replace(pod, say).await?;
+        replacement.replace(pod, say).await?;
         say(&format!(
             "{}: {} of {} Pods that serve elsewhere are replaced",
             cluster.name,
@@ -120,13 +120,14 @@ fn owner(pod: &Pod) -> Option<&OwnerReference> {
     pod.owner_references().iter().find(controls)
 }
 
-struct Homecoming<'a> {
+/// Replaces the Pods of one Namespace.
+struct Replacement<'a> {
     cluster: &'a Cluster,
     namespace: &'a str,
     limit: Duration,
 }
 
-impl Homecoming<'_> {
+impl Replacement<'_> {
     /// Has new Pods run at home: otherwise each replacement would go where the Pod before it was.
     async fn stay_home(&self, offloading: &NamespaceOffloadingView, say: Say<'_>) -> Result<(), Error> {
         let Self { cluster, namespace, .. } = self;
