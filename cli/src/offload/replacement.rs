@@ -114,6 +114,11 @@ fn is_ready(pod: &Pod) -> bool {
         && pod.metadata.deletion_timestamp.is_none()
 }
 
+/// How many Pods of the ReplicaSet with this uid are ready and stay.
+fn ready_of(pods: &[Pod], uid: &str) -> usize {
+    pods.iter().filter(|pod| is_ready(pod) && owner(pod).is_some_and(|owner| owner.uid == uid)).count()
+}
+
 /// The ReplicaSet of the Pod.
 fn owner(pod: &Pod) -> Option<&OwnerReference> {
     let controls = |owner: &&OwnerReference| owner.controller == Some(true) && owner.kind == "ReplicaSet";
@@ -203,10 +208,8 @@ impl Replacement<'_> {
         let set = cluster.request(format!("read ReplicaSet {namespace}/{name}"), sets.get_opt(name)).await?;
         let Some(set) = set else { return Ok(None) };
         let pods = cluster.all(&Api::<Pod>::namespaced(cluster.client.clone(), namespace), "").await?;
-        let uid = set.uid().unwrap_or_default();
-        let ready =
-            pods.iter().filter(|pod| is_ready(pod) && owner(pod).is_some_and(|owner| owner.uid == uid));
-        Ok(Some(Replicas { wanted: set.spec.replicas.unwrap_or(1), ready: ready.count() }))
+        let ready = ready_of(&pods, &set.uid().unwrap_or_default());
+        Ok(Some(Replicas { wanted: set.spec.replicas.unwrap_or(1), ready }))
     }
 
     async fn wait(
@@ -259,6 +262,18 @@ mod tests {
         assert_eq!(changed("/status/conditions/0/status", json!("False")), None, "it does not serve");
         assert_eq!(changed("/metadata/ownerReferences/0/kind", json!("StatefulSet")), None);
         assert_eq!(changed("/metadata/ownerReferences", json!([])), None, "nobody replaces it");
+    }
+
+    #[test]
+    fn a_pod_that_was_evicted_is_not_ready_any_more() {
+        let pod = |metadata: Value| -> Pod {
+            let mut pod = json!({"metadata": metadata, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+            pod["metadata"]["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "r", "controller": true}]);
+            serde_json::from_value(pod).unwrap()
+        };
+        let evicted = pod(json!({"name": "web-1", "deletionTimestamp": "2026-11-01T12:00:00Z"}));
+        let pods = [evicted, pod(json!({"name": "web-2"})), pod(json!({"name": "web-3"}))];
+        assert_eq!((ready_of(&pods, "r"), ready_of(&pods, "another")), (2, 0));
     }
 
     #[test]
