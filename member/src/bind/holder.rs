@@ -45,8 +45,8 @@ pub(super) enum Hold {
 /// Notes this cluster as the holder, unless it must not be. `not_for_us` tells why the contract was made for another cluster.
 ///
 /// # Errors
-/// [`Error::Stale`] where somebody else wrote it meanwhile, [`Error::Gone`] where there is no ClusterBinding. Who does not answer that
-/// question may have noted this cluster.
+/// [`Error::Stale`] where somebody else wrote it meanwhile, [`Error::Gone`] where there is no ClusterBinding. Another error
+/// does not tell who is noted.
 pub(super) async fn hold(
     contract: &Contract,
     (local, secret): (&Local, &str),
