@@ -102,6 +102,7 @@ impl Importing {
             self.vouching.keep(&service, &BTreeSet::new());
             self.unanswered.with(|all| all.forget(&service));
             self.note_irregular(&service, false, BTreeMap::new());
+            self.note_ready(&service, true);
             self.note_copies(&service, &[]);
             self.withdrawals.with(|all| {
                 all.stays(&service);
@@ -120,6 +121,9 @@ impl Importing {
         self.note_copies(&service, &copies);
         let doubts = plan.doubts().to_vec();
         let again = self.withdrawals.with(|all| all.asks_again(&service, Instant::now()));
+        if !matches!(plan, Plan::Import(_)) {
+            self.note_ready(&service, true);
+        }
         let done = match plan {
             Plan::Nothing | Plan::Hold(_) => Ok(Outcome::Done),
             Plan::Remove => self.remove(&known).await.map(|()| {
@@ -151,6 +155,11 @@ impl Importing {
                 self.metrics.endpoints_left_out(all.left_out());
             }
         });
+    }
+
+    /// Takes in whether the import, if there is one, is ready here.
+    fn note_ready(&self, service: &ServiceName, is_ready: bool) {
+        self.knowledge.irregular.with(|all| note(&mut all.not_ready, service, !is_ready));
     }
 
     /// Takes in which objects here are copies that have the names of the import's, and says it once of each.

@@ -11,6 +11,8 @@ use super::copies::Copies;
 pub(crate) struct Irregular {
     /// Imported, but somebody else made the ServiceImport.
     pub(crate) not_ours: BTreeSet<ServiceName>,
+    /// Imported, but not ready here: what it consists of is refused, or its name is taken, or it has no address family of this cluster.
+    pub(crate) not_ready: BTreeSet<ServiceName>,
     /// Exported, though the ServiceExport is gone and nobody deleted it.
     pub(crate) vanished: BTreeSet<ServiceName>,
     /// Imported without some addresses, which endpoints of that cluster must not have here; how many.

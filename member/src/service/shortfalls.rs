@@ -47,6 +47,13 @@ pub(super) fn of(
         );
         imports("NotOurs", message, true)
     });
+    let not_ready = some(&irregular.not_ready).map(|these| {
+        let message = format!(
+            "these imports are not ready here: {these}. Condition Ready of their ServiceImports gives the reason; where the API server refuses \
+             the ServiceImport itself, condition WritesAccepted does"
+        );
+        imports("ImportsNotReady", message, true)
+    });
     // Without their number, which changes all the time while somebody writes too much.
     let left_out = (left_out > 0).then(|| {
         let message = "clusters have more or larger records than the leader takes in or this cluster keeps; the newest are left out, and \
@@ -101,7 +108,7 @@ pub(super) fn of(
         ),
         is_problem: false,
     });
-    [mass, too_many, not_ours, left_out, addresses, unreached, nowhere, vanished, copies]
+    [mass, too_many, not_ours, not_ready, left_out, addresses, unreached, nowhere, vanished, copies]
         .into_iter()
         .flatten()
         .collect()
@@ -151,6 +158,7 @@ mod tests {
         let mut irregular = Irregular::default();
         let web = ServiceName::new("shop", "web");
         note(&mut irregular.not_ours, &web, true);
+        note(&mut irregular.not_ready, &web, true);
         note(&mut irregular.vanished, &web, true);
         let room = Room::new(1);
         let said = |irregular: &Irregular, left_out| {
@@ -162,6 +170,7 @@ mod tests {
         let (imports, exports) = (About::Imports, About::Exports);
         let all = [
             (imports, "NotOurs", true),
+            (imports, "ImportsNotReady", true),
             (imports, "RecordsLeftOut", true),
             (exports, "ServiceExportVanished", true),
         ];
@@ -172,6 +181,7 @@ mod tests {
                 .all(|shortfall| shortfall.message.contains(": shop/web. "))
         );
         note(&mut irregular.not_ours, &web, false);
+        note(&mut irregular.not_ready, &web, false);
         note(&mut irregular.vanished, &web, false);
         assert_eq!(said(&irregular, 0), []);
     }

@@ -1,7 +1,7 @@
 //! The member's side: its ClusterSet, and the note of its membership, which stays while the cluster leaves.
 
 use api::{
-    cluster_set::{CREDENTIAL_RENEWED, EXPORTS_DECLARED, IMPORTS_COMPLETE},
+    cluster_set::{CREDENTIAL_RENEWED, EXPORTS_DECLARED, IMPORTS_COMPLETE, WRITES_ACCEPTED},
     membership,
 };
 use kube::ResourceExt;
@@ -83,6 +83,12 @@ impl Verdict<'_> {
                     self.notes.push(format!("{place}: {}", said.message));
                     continue;
                 }
+                // Refused writes are a problem of their own, with the API server's words.
+                "ImportsNotReady" if !accepts_writes(set) => continue,
+                "ImportsNotReady" => {
+                    "`kubectl describe serviceimport` of these gives the reason; where there is none, `freeport status` again in some seconds: the API \
+                     server may refuse it"
+                }
                 "NotOurs" => {
                     "`kubectl delete serviceimport`, if nobody needs these; freeport-member makes its own then"
                 }
@@ -132,6 +138,10 @@ impl Verdict<'_> {
             );
         }
     }
+}
+
+fn accepts_writes(set: &ClusterSetView) -> bool {
+    set.condition(WRITES_ACCEPTED).is_none_or(|said| said.status.as_deref() == Some(TRUE))
 }
 
 /// Reason of `ImportsComplete` while copies of what imports consist of have Freeport's labels.

@@ -9,7 +9,7 @@ use api::{
 };
 use e2e::{
     cluster::Cluster,
-    cluster_set::status,
+    cluster_set::{imports_complete, status},
     fixture::{AREA, SYSTEM, World, alone},
     forbidden::{NOT_THIS_ONE, forbid_daemons, permit},
     seen::{event, imported, not_imported, right},
@@ -132,6 +132,12 @@ fn each_write_that_is_refused_is_reported_and_done_when_it_is_accepted() {
             let said = import.status.unwrap_or_default().conditions;
             let reason = said.iter().find(|said| said.type_ == READY).map(|said| said.reason.clone());
             if reason.as_deref() == Some("DeletionRefused") { Ok(()) } else { Err(format!("{said:?}")) }
+        })
+        .await;
+        eventually("imports are not said to be complete", || async {
+            let (reason, message) = imports_complete(west).await?;
+            let is_said = reason == "ImportsNotReady" && message.contains("/no-");
+            if is_said { Ok(()) } else { Err(format!("{reason}: {message}")) }
         })
         .await;
         eventually("an Event tells it", || event(west, SYSTEM, "demo", "Refused")).await;

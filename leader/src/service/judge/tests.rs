@@ -76,6 +76,14 @@ fn what_is_not_valid_says_why() {
 }
 
 #[test]
+fn what_is_too_large_to_be_read_is_refused_and_known_as_its_clusters() {
+    // Each empty text takes far more memory than its three bytes.
+    let many = vec![""; 100_000];
+    let (reason, of) = refusal(|r| r["spec"]["service"]["serviceSpec"]["externalIPs"] = json!(many));
+    assert_eq!((reason.as_str(), of), ("TooLarge", Some(("east".into(), ServiceName::new("shop", "web")))));
+}
+
+#[test]
 fn foreign_kinds_and_slices_pass() {
     for (golden, judgement) in [
         (include_str!("../../../../api/tests/golden/export-endpoints-antrea.json"), Judgement::Foreign),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use api::{
-    condition::{Verdict, already_said, conditions},
+    condition::{Status, Verdict, already_said, conditions},
     lease::STALE,
     mcs::{CLUSTERS_REACHABLE, EndpointSliceObjects, ImportedCluster, ServiceImportStatus},
 };
@@ -121,6 +121,8 @@ impl Importing {
         let (clusters, is_to_come) = standing(known, &desired);
         let mut lasts = None;
         if refusals.are_all() {
+            let ready = verdict::ready(&want.name_any(), &desired, &refusals);
+            self.note_ready(service, ready.status == Status::True);
             match written.as_ref().or(entry.import.as_deref()) {
                 Some(import) if !entry.is_anothers() => {
                     let have = import.status.0.as_ref().map(|status| status.conditions.as_slice());
@@ -133,8 +135,8 @@ impl Importing {
                         false => all.forget(service),
                     });
                     lasts = wait;
-                    let verdicts = [clusters].into_iter().chain(verdict).collect();
-                    self.write_status(import, &desired, verdicts, &refusals).await?
+                    let verdicts: Vec<_> = [ready, clusters].into_iter().chain(verdict).collect();
+                    self.write_status(import, &desired, &verdicts).await?
                 }
                 _ => self.warn_of(&want, &refusals),
             }
@@ -203,19 +205,15 @@ impl Importing {
         self.knowledge.put_imported(&self.writer, have, &slice).await
     }
 
-    /// `others`: what there is to say beside `Ready`.
     async fn write_status(
         &self,
         import: &Import,
         desired: &DesiredImport,
-        others: Vec<Verdict>,
-        refusals: &Refusals,
+        verdicts: &[Verdict],
     ) -> Result<(), Error> {
-        let ready = verdict::ready(&import.name_any(), desired, refusals);
-        let verdicts: Vec<_> = [ready].into_iter().chain(others).collect();
         let have = import.status.0.clone().unwrap_or_default();
         let want =
-            self.writer.known::<Import, _>(&status(desired, &verdicts, &have, import.metadata.generation))?;
+            self.writer.known::<Import, _>(&status(desired, verdicts, &have, import.metadata.generation))?;
         if have.clusters == want.clusters
             && have.endpoint_slice_objects == want.endpoint_slice_objects
             && already_said(&have.conditions, &want.conditions)

@@ -74,7 +74,8 @@ pub(super) fn present<'a>(service: Option<&'a Service>, name: &ServiceName) -> R
     }
     match service.spec.type_.as_deref() {
         Some("ExternalName") => {
-            Err(Invalid::end(INVALID_TYPE, "a Service of type ExternalName cannot be exported"))
+            let message = "a Service of type ExternalName cannot be exported; what this cluster exported under the name before is withdrawn";
+            Err(Invalid::end(INVALID_TYPE, message))
         }
         _ => Ok(service),
     }

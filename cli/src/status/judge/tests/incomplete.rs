@@ -58,6 +58,7 @@ fn what_has_no_endpoint_that_can_answer_may_be_meant() {
 fn what_somebody_has_to_decide_about_is_a_problem_and_named() {
     let all = [
         ("ImportsComplete", "NotOurs", "kubectl delete serviceimport"),
+        ("ImportsComplete", "ImportsNotReady", "kubectl describe serviceimport"),
         ("ImportsComplete", "RecordsLeftOut", "credential"),
         ("ImportsComplete", "AddressesLeftOut", "--pod-cidrs"),
         ("ImportsComplete", "ClustersUnreached", "--probe off"),
@@ -70,4 +71,15 @@ fn what_somebody_has_to_decide_about_is_a_problem_and_named() {
         assert_eq!(problem.what, format!("{type_} is False: {reason}: shop/web waits"));
         assert!(problem.next.contains(next), "{}", problem.next);
     }
+}
+
+#[test]
+fn an_import_that_an_api_server_refuses_is_one_problem() {
+    let connected = says("Ready", "True", "Connected", "exports and imports flow");
+    let not_ready = says("ImportsComplete", "False", "ImportsNotReady", "shop/web is not ready");
+    let refused = says("WritesAccepted", "False", "Refused", "refuses to create ServiceImport shop/web");
+    let set = set(Some("https://hub:6443"), &[connected, not_ready, refused]);
+    let report = report(&Found { sets: Ok(vec![set]), ..good() }, now());
+    let [problem] = &report.problems[..] else { panic!("{:?}", report.problems) };
+    assert!(problem.what.contains("refuses to create"), "{}", problem.what);
 }
