@@ -35,7 +35,7 @@ fn every_row_of_the_failure_modes_names_tests_that_are_there() {
     let workspace = super::workspace();
     let page = fs::read_to_string(workspace.join("docs/failure-modes.md")).unwrap();
     let rows: Vec<_> = page.lines().filter_map(|row| Some((row, tests(row)?))).collect();
-    assert!(rows.len() > 100, "{}", rows.len());
+    assert!(rows.len() > 60, "{}", rows.len());
     for (row, tests) in rows {
         // As the row before.
         assert!(!tests.is_empty() || row.ends_with("| the same |"), "no test: {row}");
