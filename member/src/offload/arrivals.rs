@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use self::world::{CONTENTS, Kind, OBJECTS};
 use super::{
     knowledge::Knowledge,
-    namespace,
+    namespace, own_map,
     view::{HostedPod, OwnOffer, PeerOffer, VirtualNode},
 };
 use crate::identity::Identity;
@@ -164,8 +164,9 @@ impl Known {
 
     /// As the controller of Namespaces asks for maps that do not say what they have to.
     fn look_at_namespace(&self, name: &String) -> Outcome {
-        if let Some(entry) = self.all.namespaces.get(name) {
-            namespace::ask_maps(&self.all, name, &entry);
+        match self.all.namespaces.get(name) {
+            Some(entry) => namespace::ask_maps(&self.all, name, &entry),
+            None => own_map::enqueue(&self.all, name),
         }
         Outcome::Done
     }

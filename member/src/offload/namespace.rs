@@ -53,7 +53,10 @@ pub(super) struct Namespaces {
 impl Namespaces {
     /// Brings what one Namespace asks of other clusters up to date.
     pub(super) async fn reconcile(self, namespace: String) -> Result<Outcome, Error> {
-        let Some(entry) = self.knowledge.namespaces.get(&namespace) else { return Ok(Outcome::Done) };
+        let Some(entry) = self.knowledge.namespaces.get(&namespace) else {
+            own_map::enqueue(&self.knowledge, &namespace);
+            return Ok(Outcome::Done);
+        };
         if let Some(change) = enabled::change(&entry) {
             self.follow_label(&namespace, change).await?;
         }
@@ -62,7 +65,10 @@ impl Namespaces {
                 self.offload(&namespace, &entry, offloading).await.map(|()| Outcome::Done)
             }
             Course::Unoffload(offloading) => self.unoffload(&namespace, &entry, offloading).await,
-            Course::Nothing => Ok(Outcome::Done),
+            Course::Nothing => {
+                ask_maps(&self.knowledge, &namespace, &entry);
+                Ok(Outcome::Done)
+            }
         }
     }
 
@@ -189,14 +195,14 @@ fn course(entry: &NamespaceEntry) -> Course<'_> {
     }
 }
 
-/// Asks for those maps that do not say what the Namespace asks for, or that somebody decided that it asks for nothing any more.
+/// Asks for those maps that do not say what the Namespace asks for, or that somebody decided that it asks for nothing any more, and for those
+/// in which a withdrawal has ended.
 pub(super) fn ask_maps(knowledge: &Knowledge, namespace: &str, entry: &NamespaceEntry) {
     match course(entry) {
-        Course::Offload(_) => {}
+        Course::Offload(_) | Course::Nothing => {}
         Course::Unoffload(offloading) => {
             knowledge.namespaces.note(&namespace.to_owned(), |entry| entry.withdrawn = offloading.uid());
         }
-        Course::Nothing => return,
     }
     own_map::enqueue(knowledge, namespace);
 }

@@ -28,7 +28,7 @@ use kit::{
 };
 use serde_json::{Value, json};
 
-use self::keys::{Asking, Change, Changes, changes};
+use self::keys::{Asking, Change, Changes, changes, has_ended};
 use super::{
     index::{ClusterEntry, NAMESPACE, NamespaceEntry, OWN_MAP, STATUS},
     knowledge::Knowledge,
@@ -185,11 +185,13 @@ pub(super) fn enqueue(knowledge: &Knowledge, namespace: &str) {
 pub(super) fn differing(knowledge: &Knowledge, namespace: &str) -> Vec<String> {
     let entry = knowledge.namespaces.get(&namespace.to_owned());
     let asking = entry.and_then(|entry| asking(knowledge, namespace.to_owned(), entry));
-    let Some(asking) = asking else { return Vec::new() };
-    let differs = |id: &str, entry: &ClusterEntry| match entry.wanted() {
-        Some(_) => asking.change(id, entry).is_some(),
-        None => asking.needs_map(id, entry),
+    let asks = |id: &str, entry: &ClusterEntry| {
+        asking.as_ref().is_some_and(|asking| match entry.wanted() {
+            Some(_) => asking.change(id, entry).is_some(),
+            None => asking.needs_map(id, entry),
+        })
     };
+    let differs = |id: &str, entry: &ClusterEntry| asks(id, entry) || has_ended(entry, namespace);
     let clusters = knowledge.all_clusters().into_iter();
     clusters.filter(|(id, entry)| differs(id, entry)).map(|(cluster, _)| cluster).collect()
 }

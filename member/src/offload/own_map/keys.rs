@@ -147,12 +147,15 @@ fn left(cluster: &ClusterEntry) -> impl Iterator<Item = &String> {
 
 /// Namespaces whose withdrawal the host has carried out.
 fn ended(cluster: &ClusterEntry) -> impl Iterator<Item = &String> {
-    let withdrawn = cluster.wanted().into_iter().flat_map(|spec| &spec.withdrawn);
+    let withdrawn = cluster.wanted().into_iter().flat_map(|spec| spec.withdrawn.keys());
+    withdrawn.filter(|name| has_ended(cluster, name))
+}
+
+/// Whether the host has carried out the withdrawal of the Namespace.
+pub(super) fn has_ended(cluster: &ClusterEntry, namespace: &str) -> bool {
+    let withdrawn = cluster.wanted().and_then(|spec| spec.withdrawn.get(namespace));
     let now = cluster.own_map.as_ref().and_then(|map| map.metadata.generation).unwrap_or(i64::MAX);
-    let has_ended = move |namespace: &str, withdrawn: i64| {
-        cluster.said().is_some_and(|said| said.has_ended(namespace, withdrawn, now))
-    };
-    withdrawn.filter(move |(name, withdrawn)| has_ended(name, **withdrawn)).map(|(name, _)| name)
+    withdrawn.zip(cluster.said()).is_some_and(|(at, said)| said.has_ended(namespace, *at, now))
 }
 
 /// Leaves out new keys for which the map has no room until others are removed. Withdrawals come first, then Namespaces that had a twin there.
