@@ -139,7 +139,7 @@ impl OffloadReport {
 }
 
 impl Said {
-    fn is_true(&self) -> bool {
+    pub(in crate::offload) fn is_true(&self) -> bool {
         self.status == "True"
     }
 
@@ -193,12 +193,15 @@ pub(super) fn report(context: &str, read: &Read) -> OffloadReport {
     }
 }
 
+/// The problem that the CRD of NamespaceOffloadings is missing.
+pub(in crate::offload) fn unknown(crd: &str) -> String {
+    format!(
+        "which Namespaces are offloaded is not known, CustomResourceDefinition {crd} is missing: run `freeport join --offload` again"
+    )
+}
+
 fn problems(read: &Read) -> Vec<String> {
-    let crd = read.lacks.as_ref().map(|crd| {
-        format!(
-            "which Namespaces are offloaded is not known, CustomResourceDefinition {crd} is missing: run `freeport join --offload` again"
-        )
-    });
+    let crd = read.lacks.as_deref().map(unknown);
     let is_told = |name: &str| {
         read.offloadings.iter().any(|offloading| offloading.namespace().as_deref() == Some(name))
     };
@@ -284,14 +287,15 @@ fn offloaded(
 }
 
 /// What is said of one cluster; none if it has nothing to do with the Namespace.
-fn about((id, conditions): (&String, &Vec<Condition>)) -> Option<(String, Said)> {
+pub(in crate::offload) fn about((id, conditions): (&String, &Vec<Condition>)) -> Option<(String, Said)> {
     let required =
         condition(conditions, OFFLOADING_REQUIRED).is_some_and(|required| required.status == "True");
     let ready = condition(conditions, READY);
     (required || ready.is_some()).then(|| (id.clone(), Said::of(ready)))
 }
 
-fn twin(twin: &Meta<Namespace>) -> Twin {
+/// What a twin says of itself.
+pub(in crate::offload) fn twin(twin: &Meta<Namespace>) -> Twin {
     let value = |values: &BTreeMap<String, String>, key: &str| values.get(key).cloned().unwrap_or_default();
     Twin {
         namespace: twin.name_any(),
