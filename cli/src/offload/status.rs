@@ -22,8 +22,11 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Resource};
 
-use self::pods::{NodeView, PodView, SpecsWritten, WrittenView};
-pub(super) use self::report::{about, twin, unknown};
+use self::pods::{PodView, SpecsWritten, WrittenView};
+pub(super) use self::{
+    pods::NodeView,
+    report::{about, twin, unknown},
+};
 pub use self::{
     print::text,
     report::{OffloadReport, Offloaded, Peer, Said, Twin, VirtualNode},

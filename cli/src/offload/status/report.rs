@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::{
     condition::AntreaCondition,
     offload::{
-        label,
+        label, names,
         namespace::{
             NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, PODS_ACCEPTED, READY, VALID,
         },
@@ -25,7 +25,10 @@ use super::{
     Read,
     pods::{NodeView, misplaced},
 };
-use crate::offload::{condition, refused::reported};
+use crate::offload::{
+    condition,
+    refused::{reported, reported_by_node},
+};
 
 /// What a cluster offloads, and what is offloaded to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -225,7 +228,15 @@ fn problems(read: &Read) -> Vec<String> {
         let (namespace, status) = (offloading.namespace()?, offloading.status.0.as_ref().ok()?);
         Some((format!("Namespace {namespace}"), reported(&status.conditions)?))
     });
-    let refused = refused.chain(refused_here).map(|(of, words)| {
+    // An OffloadPeer that exists says it, too.
+    let has_peer = |node: &&NodeView| {
+        let host = names::of_virtual_node(node.metadata.name.as_deref().unwrap_or_default());
+        read.peers.iter().any(|peer| peer.metadata.name.as_deref() == host)
+    };
+    let refused_nodes = read.nodes.iter().filter(|node| !has_peer(node));
+    let refused_nodes =
+        refused_nodes.filter_map(|node| Some((format!("Node {}", node.name_any()), reported_by_node(node)?)));
+    let refused = refused.chain(refused_here).chain(refused_nodes).map(|(of, words)| {
         format!("{of}: {words}; next: change the quota, policy, webhook or right that refuses it; freeport-member tries again within a minute")
     });
     let says_something = !read.peers.is_empty() || !read.nodes.is_empty() || !read.offloadings.is_empty();
