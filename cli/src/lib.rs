@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`init()`], [`join()`], [`rejoin()`], [`leave()`], [`status()`], [`dns()`] | the commands, as functions for whoever sets clusters up from Rust |
-//! | [`accept()`], [`use_peer()`], [`offload_namespaces()`], [`unoffload_namespaces()`], [`offload_status()`] | those of offloading |
+//! | [`accept()`], [`use_peer()`], [`offload_namespaces()`], [`unoffload_namespaces()`], [`offload_status()`], [`offload_maps()`] | those of offloading |
 //! | [`provide()`], [`offer()`], [`offers()`], [`bind_apiservice()`], [`remove()`] | those of API binding |
 //! | [`args`] | the command line |
 //! | [`objects`] | all that is installed, built by pure functions |
@@ -77,7 +77,9 @@ pub use crate::{
     join::{JoinOptions, join},
     leave::{Departure, LeaveOptions, leave},
     offload::{
-        AcceptOptions, OffloadOptions, Offloading, UnoffloadOptions, UseOptions, accept, offload_namespaces,
+        AcceptOptions, OffloadOptions, Offloading, UnoffloadOptions, UseOptions, accept,
+        maps::{MapState, Mapping, OffloadMaps, maps_text, offload_maps},
+        offload_namespaces,
         status::{
             OffloadReport, OffloadStatusOptions, Offloaded, Peer, Said, Twin, VirtualNode, offload_status,
             text as offload_text,

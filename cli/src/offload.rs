@@ -13,10 +13,12 @@
 //! | `vanished` | Namespaces that have twins and no NamespaceOffloading any more |
 //! | `replacement` | what serves in twins is replaced at home |
 //! | `unoffload` | `freeport unoffload namespace` |
+//! | [`maps`](mod@maps) | `freeport offload maps` |
 //! | [`status`](mod@status) | `freeport offload status` |
 
 mod away;
 mod install;
+pub(crate) mod maps;
 mod namespace;
 mod peer;
 pub(crate) mod progress;

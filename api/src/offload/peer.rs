@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    map::ENTRIES_MAX,
+    map::{ENTRIES_MAX, MappedNamespace},
     quantity::{self, Resources},
 };
 
@@ -146,7 +146,15 @@ pub struct OffloadPeerStatus {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = ENTRIES_MAX))]
     pub lost_offloadings: BTreeMap<String, String>,
+    /// Namespaces of that cluster that are to have a twin in this one and get none: by name, what this cluster says of it in the
+    /// NamespaceMap. The first 100 of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = REFUSED_MAX))]
+    pub refused_namespaces: BTreeMap<String, MappedNamespace>,
 }
+
+/// Number of Namespaces that [`OffloadPeerStatus::refused_namespaces`] names at most.
+pub const REFUSED_MAX: usize = 100;
 
 /// Condition type of an OffloadPeer: what was allowed and asked for works.
 pub const READY: &str = "Ready";

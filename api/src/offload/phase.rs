@@ -68,7 +68,8 @@ const NOT_SELECTED: &str = "ClusterNotSelected";
 const CREATING: &str = "Creating";
 const CREATED: &str = "NamespaceCreated";
 const MAP_FULL: &str = "MapFull";
-const WITHDRAWN: &str = "Withdrawn";
+/// Reason of `Ready` of a host that has not deleted the twin yet, which is withdrawn.
+pub const WITHDRAWN: &str = "Withdrawn";
 
 /// What is known of one host, about one Namespace.
 #[derive(Clone, Copy, Debug, Default)]

@@ -19,7 +19,8 @@ use super::{
 };
 use crate::{
     AcceptOptions, Error, KubeContext, OffloadOptions, OffloadStatusOptions, UnoffloadOptions, UseOptions,
-    accept, offload_namespaces, offload_status, offload_text, unoffload_namespaces, use_peer,
+    accept, maps_text, offload_maps, offload_namespaces, offload_status, offload_text, unoffload_namespaces,
+    use_peer,
 };
 
 #[derive(ClapArgs, Debug)]
@@ -47,6 +48,10 @@ enum OffloadCommand {
     ///
     /// Exits with 0 if all that was asked for works, with 1 if not.
     Status(OffloadStatusArgs),
+    /// List Namespaces and their twins, of this cluster and of others. Changes nothing.
+    ///
+    /// Twins of Namespaces of this cluster in other clusters, and twins of other clusters' Namespaces here. Exits with 0, or with 1 if that may not be all, or not be so any more.
+    Maps(OffloadMapsArgs),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -188,6 +193,15 @@ struct OffloadStatusArgs {
 }
 
 #[derive(ClapArgs, Debug)]
+struct OffloadMapsArgs {
+    /// Form of the list.
+    #[arg(short, long, value_enum, default_value_t = ReportForm::Text)]
+    output: ReportForm,
+    #[command(flatten)]
+    place: Where,
+}
+
+#[derive(ClapArgs, Debug)]
 struct UnoffloadNamespaceArgs {
     /// Namespaces of this cluster.
     #[arg(required = true, value_name = "NAME")]
@@ -218,6 +232,10 @@ pub(super) async fn offload(args: OffloadArgs, say: &mut (dyn FnMut(&str) + Send
             let OffloadStatusArgs { namespace, output, place } = args;
             let report = offload_status(&OffloadStatusOptions { cluster: place.into(), namespace }).await?;
             return shown(&report, output, offload_text, report.is_well());
+        }
+        OffloadCommand::Maps(args) => {
+            let maps = offload_maps(&args.place.into()).await?;
+            return shown(&maps, args.output, maps_text, maps.problems.is_empty());
         }
     }
     Ok(Outcome::Well)

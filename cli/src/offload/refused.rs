@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use api::{
     cluster_set::WRITES_ACCEPTED,
+    condition::AntreaCondition,
     offload::{
         map::{DELETION_REFUSED, TERMINATING},
         names,
@@ -11,10 +12,10 @@ use api::{
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::ResourceExt;
+use kube::Api;
 
-use super::{condition, own_set};
-use crate::{Error, cluster::Cluster, objects::area};
+use super::{condition, status::NodeView};
+use crate::{Error, cluster::Cluster};
 
 /// Time for which a command waits at least: a refusal that is reported when it starts may be over in a moment.
 const SECOND_LOOK: Duration = Duration::from_secs(10);
@@ -37,22 +38,21 @@ pub(super) fn keeps_twins(status: &NamespaceOffloadingStatus) -> Option<String> 
     reported(&status.conditions).or_else(at_a_host)
 }
 
-/// What the ClusterSet of this cluster reports as refused, if it names the Node of the other cluster, or the NamespaceMap for it. The
-/// OffloadPeer may be deleted already.
+/// What the virtual Node of the other cluster reports as refused. The OffloadPeer may be deleted already.
 pub(super) async fn keeps_node(cluster: &Cluster, peer: &str) -> Result<Option<String>, Error> {
-    let Some(set) = own_set(cluster).await? else { return Ok(None) };
-    let map = set
-        .cluster_id()
-        .map(|us| format!("NamespaceMap {}/{}", area::name(&set.name_any()), names::namespace_map(us, peer)));
-    let objects: Vec<_> = map.into_iter().chain([format!("Node {}", names::virtual_node(peer))]).collect();
-    let accepted = set.condition(WRITES_ACCEPTED).filter(|said| said.status.as_deref() == Some("False"));
-    let message = accepted.and_then(|accepted| accepted.message.clone());
-    Ok(message.filter(|message| objects.iter().any(|object| is_named(message, object))))
+    let name = names::virtual_node(peer);
+    let nodes = Api::<NodeView>::all(cluster.client.clone());
+    let node = cluster.request(format!("read Node {name}"), nodes.get_opt(&name)).await?;
+    Ok(node.and_then(|node| reported_by_node(&node)))
 }
 
-fn is_named(message: &str, object: &str) -> bool {
-    let ends = |after: &str| after.starts_with([',', ':', ' ']);
-    message.match_indices(object).any(|(at, _)| message.get(at + object.len()..).is_some_and(ends))
+/// What the virtual Node reports as refused.
+pub(super) fn reported_by_node(node: &NodeView) -> Option<String> {
+    let mut conditions = node.status.0.as_ref().ok()?.conditions.iter();
+    let is_refused = |said: &&AntreaCondition| {
+        said.type_.as_deref() == Some(WRITES_ACCEPTED) && said.status.as_deref() == Some("False")
+    };
+    conditions.find(is_refused)?.message.clone()
 }
 
 /// Stops a command that has waited since `begun` where this is refused.
@@ -91,9 +91,13 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_named_as_a_whole() {
-        let message = "the API server of this cluster refuses to delete Node freeport-east-2, delete Node freeport-north: \"no\"";
-        assert!(is_named(message, "Node freeport-east-2") && is_named(message, "Node freeport-north"));
-        assert!(!is_named(message, "Node freeport-east"));
+    fn a_node_whose_end_is_refused_is_quoted() {
+        let node = |type_: &str, status: &str| -> NodeView {
+            let said = json!({"type": type_, "status": status, "reason": "R", "message": "m"});
+            serde_json::from_value(json!({"metadata": {}, "status": {"conditions": [said]}})).unwrap()
+        };
+        assert_eq!(reported_by_node(&node("WritesAccepted", "False")).as_deref(), Some("m"));
+        assert_eq!(reported_by_node(&node("WritesAccepted", "True")), None);
+        assert_eq!(reported_by_node(&node("Ready", "False")), None);
     }
 }

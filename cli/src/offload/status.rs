@@ -22,7 +22,11 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Resource};
 
-use self::pods::{NodeView, PodView, SpecsWritten, WrittenView};
+use self::pods::{PodView, SpecsWritten, WrittenView};
+pub(super) use self::{
+    pods::NodeView,
+    report::{about, twin, unknown},
+};
 pub use self::{
     print::text,
     report::{OffloadReport, Offloaded, Peer, Said, Twin, VirtualNode},
@@ -85,8 +89,7 @@ pub async fn offload_status(options: &OffloadStatusOptions) -> Result<OffloadRep
         None => Api::all(client()),
     };
     let offloadings = cluster.all(&offloadings, "").await?;
-    let twins = format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID);
-    let mut twins = cluster.all(&Api::<Meta<Namespace>>::all(client()), &twins).await?;
+    let mut twins = twins(&cluster).await?;
     twins.retain(|twin| only.is_none_or(|only| twin.meta().name.as_deref() == Some(only)));
     let virtual_nodes = format!("{}={}", label::TYPE, label::VIRTUAL_NODE);
     let mut pods = Vec::new();
@@ -115,6 +118,12 @@ pub async fn offload_status(options: &OffloadStatusOptions) -> Result<OffloadRep
         away: away(&cluster).await,
     };
     Ok(report::report(&cluster.name, &read))
+}
+
+/// Twins in this cluster of other clusters' Namespaces.
+pub(super) async fn twins(cluster: &Cluster) -> Result<Vec<Meta<Namespace>>, Error> {
+    let twins = format!("{}={},{}", general::MANAGED_BY, general::FREEPORT, label::REMOTE_CLUSTER_ID);
+    cluster.all(&Api::all(cluster.client.clone()), &twins).await
 }
 
 /// Names of the Pods of a Namespace that would be elsewhere, were they created now.

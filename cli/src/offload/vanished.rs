@@ -73,6 +73,14 @@ impl Vanished {
         self.twins.keys().map(String::as_str)
     }
 
+    /// Each twin: its Namespace, its name, and the cluster that has it.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        let named = self.twins.iter().flat_map(|(of, twins)| twins.iter().map(move |twin| (of, twin)));
+        named.flat_map(|(of, (twin, hosts))| {
+            hosts.iter().map(move |host| (of.as_str(), twin.as_str(), host.as_str()))
+        })
+    }
+
     /// ID of this cluster, as far as its ClusterSet says it.
     pub(super) fn us(&self) -> Option<&str> {
         self.us.as_deref()

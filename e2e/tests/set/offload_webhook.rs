@@ -28,7 +28,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
@@ -119,13 +119,26 @@ async fn select(webhook: &Webhook, selector: Value) {
 /// Whether API servers ask about every Pod, and where they did before, and trust whom the member says.
 async fn asks_about_all(webhook: &Webhook, url: Option<&str>) -> Result<(), String> {
     let there = configurations(webhook).get(WEBHOOK).await.map_err(|error| error.to_string())?;
-    let it = &there.webhooks.as_ref().unwrap()[0];
+    let it = there.webhooks.iter().flatten().next().ok_or("there is no webhook")?;
     let selects_all = it.object_selector.clone().unwrap_or_default() == LabelSelector::default();
     let is_trusted = it.client_config.ca_bundle.is_some();
     match selects_all && is_trusted && it.client_config.url.as_deref() == url {
         true => Ok(()),
         false => Err(format!("{it:?}")),
     }
+}
+
+/// Whether the installer owns the webhook, which it has to be able to change, and not the label that somebody else had set.
+async fn is_as_installed(webhook: &Webhook) {
+    let there = configurations(webhook).get(WEBHOOK).await.unwrap();
+    assert_eq!(there.labels().get("team").map(String::as_str), Some("platform"), "{:?}", there.metadata);
+    let owns = |manager: &str, field: &str| {
+        let entries = there.managed_fields().iter().filter(|entry| entry.manager.as_deref() == Some(manager));
+        let fields: Vec<_> = entries.map(|entry| json!(entry.fields_v1).to_string()).collect();
+        fields.iter().any(|fields| fields.contains(field))
+    };
+    assert!(owns("freeport-cli", "f:url") && !owns("freeport-cli", "f:team"), "{:?}", there.managed_fields());
+    assert!(!owns("freeport-member", "f:url"), "{:?}", there.managed_fields());
 }
 
 /// In place and whole again, whether somebody narrowed or deleted it, also while no member runs.
@@ -135,8 +148,22 @@ async fn a_configuration_of_ours_is_put_back(webhook: &Webhook) {
     let is_back = || asks_about_all(webhook, url.as_deref());
     select(webhook, json!({"matchLabels": {"only": "these"}})).await;
     eventually("it asks about all again", is_back).await;
+    let label = json!({"metadata": {"labels": {"team": "platform"}}});
+    configurations(webhook).patch(WEBHOOK, &PatchParams::default(), &Patch::Merge(label)).await.unwrap();
+    eventually("the member remembers the label", || async {
+        let secret = webhook.cluster().api::<Secret>(SYSTEM).get(SECRET).await.unwrap();
+        let data = secret.data.unwrap_or_default();
+        let remembered = data.get("webhook.json").map(|it| String::from_utf8_lossy(&it.0).into_owned());
+        remembered.filter(|it| it.contains("platform")).map(drop).ok_or_else(|| "not yet".to_owned())
+    })
+    .await;
     configurations(webhook).delete(WEBHOOK, &DeleteParams::default()).await.unwrap();
     eventually("it is there again", is_back).await;
+    is_as_installed(webhook).await;
+    let none = Patch::Merge(json!({"webhooks": []}));
+    configurations(webhook).patch(WEBHOOK, &PatchParams::default(), &none).await.unwrap();
+    eventually("its webhook is there again", is_back).await;
+    is_as_installed(webhook).await;
     eventually("an Event says so", || event(webhook.cluster(), "default", WEBHOOK, "WebhookPutBack")).await;
     let placed = eventually("a Pod is placed", || webhook.pod("shop")).await;
     assert!(placed.spec.as_ref().unwrap().affinity.is_some(), "{placed:?}");

@@ -126,6 +126,11 @@ impl ClusterEntry {
         map.spec.0.as_ref().ok()?.as_ref().filter(|spec| spec.name() == map.name_any())
     }
 
+    /// What we say of the twins that it wants here.
+    pub(crate) fn said_here(&self) -> Option<&NamespaceMapStatus> {
+        self.map.as_ref()?.status.0.as_ref().ok()
+    }
+
     /// What we want there, as far as it decodes.
     pub(crate) fn wanted(&self) -> Option<&NamespaceMapSpec> {
         self.own_map.as_ref()?.spec.0.as_ref().ok()?.as_ref()

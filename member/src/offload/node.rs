@@ -10,6 +10,7 @@ pub(super) mod desired;
 mod heartbeat;
 mod labels;
 mod plan;
+mod refused;
 mod status;
 
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use jiff::Timestamp;
 use kit::{
     boot::Env,
     drive::drive,
-    metrics::Tally,
+    metrics::{Refusals, Tally},
     queue::Outcome,
     write::{Error, Writer},
 };
@@ -32,6 +33,7 @@ use self::{
     desired::{node, node_after, remembered},
     heartbeat::Heartbeats,
     plan::{Around, Plan, plan},
+    refused::refused,
     status::{Condition, status},
 };
 pub(super) use self::{heartbeat::NAMESPACE as LEASES, labels::may_claim};
@@ -53,6 +55,8 @@ pub(super) struct Nodes {
     knowledge: Knowledge,
     writer: Writer,
     tally: Tally,
+    /// Writes of this member that API servers refuse.
+    refusals: Refusals,
     /// Whether the Common Area has been seen and our ID is ours.
     begun: watch::Receiver<bool>,
     since: Instant,
@@ -68,6 +72,7 @@ impl Nodes {
             knowledge,
             writer,
             tally: env.metrics.offload().nodes(),
+            refusals: env.metrics.refusals().clone(),
             begun,
             since: Instant::now(),
             patience: env.pace.stale(),
@@ -148,13 +153,10 @@ impl Nodes {
                 }
                 return Ok(Outcome::Done);
             }
-            Plan::Delete => {
-                if let Some(node) = entry.node.as_ref().filter(|node| node.is_ours()) {
-                    self.knowledge.clusters.delete(&self.writer, NODE, node, false).await?;
-                    self.knowledge.enqueue_offloaded(NAMESPACE.and(STATUS));
-                }
-                return Ok(Outcome::Done);
-            }
+            Plan::Delete => match self.delete(&entry).await {
+                Ok(()) => return Ok(Outcome::Done),
+                Err(error) => Err(error),
+            },
             // While nothing is heard of the leader the offer is the last one that was.
             Plan::Put => self.put(cluster, &entry, now.takes_pods()).await,
             Plan::Keep | Plan::Wait => self.keep(&entry).await,
@@ -162,6 +164,13 @@ impl Nodes {
         };
         let next = if plan == Plan::Wait { SOON } else { HEARTBEAT };
         self.say(cluster, &entry, node, &now).await.map(|()| Outcome::Requeue(next))
+    }
+
+    async fn delete(&self, entry: &ClusterEntry) -> Result<(), Error> {
+        let Some(node) = entry.node.as_ref().filter(|node| node.is_ours()) else { return Ok(()) };
+        self.knowledge.clusters.delete(&self.writer, NODE, node, false).await?;
+        self.knowledge.enqueue_offloaded(NAMESPACE.and(STATUS));
+        Ok(())
     }
 
     /// Writes what is to be said of the Node, also where what it is to be was refused: Kubernetes acts on its status.
@@ -262,7 +271,9 @@ impl Nodes {
         now: &Condition,
     ) -> Result<(), Error> {
         let offered = entry.offered().filter(|offered| desired::is_valid(offered));
-        let Some(want) = status(cluster, node, offered, now, Timestamp::now()) else { return Ok(()) };
+        let refused = refused(&self.refusals, &self.knowledge.us.cluster, cluster);
+        let want = status(cluster, node, offered, now, refused.as_ref(), Timestamp::now());
+        let Some(want) = want else { return Ok(()) };
         self.knowledge.clusters.put_status(&self.writer, NODE, node, &want).await.map(drop)
     }
 }

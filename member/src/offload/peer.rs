@@ -1,9 +1,10 @@
 //! Consent: watches OffloadPeers, and what follows from them, and reads our maps and NamespaceOffloadings; writes our OffloadOffers into
 //! the Common Area, deletes those that nobody wants any more, and says on each OffloadPeer whether all that it asks for works, which
-//! labels its Node had, which writes about it API servers refuse, and which twins there have lost their NamespaceOffloading. Safe to run twice: offers are a function of
-//! OffloadPeers, and only differences are sent.
+//! labels its Node had, which writes about it API servers refuse, which twins there have lost their NamespaceOffloading, and which Namespaces of that
+//! cluster get no twin here. Safe to run twice: offers are a function of OffloadPeers, and only differences are sent.
 
 mod lost;
+mod untwinned;
 mod verdict;
 
 use std::{
@@ -38,6 +39,7 @@ use kube::{Client, Resource};
 
 use self::{
     lost::lost,
+    untwinned::untwinned,
     verdict::{Around, PENDING, in_words, ready},
 };
 use super::{
@@ -200,6 +202,13 @@ impl Consenting {
             return Ok(());
         }
         let lost_before = before.map(|status| status.lost_offloadings.clone()).unwrap_or_default();
+        let untwinned_before = before.map(|status| status.refused_namespaces.clone()).unwrap_or_default();
+        // Without the map nothing is known of what that cluster wants.
+        let refused_namespaces = match entry.said_here() {
+            Some(said) => untwinned(said),
+            None if has_begun => BTreeMap::new(),
+            None => untwinned_before.clone(),
+        };
         let lost_offloadings = match entry.wanted() {
             Some(spec) if has_begun => lost(&self.knowledge, &entry, spec),
             None if has_begun && matches!(entry.outgoing(), Asked::No) => NONE,
@@ -211,13 +220,18 @@ impl Consenting {
         let is_over = refused.is_none() && have.iter().any(|said| said.type_ == WRITES_ACCEPTED);
         let verdicts: Vec<_> = [verdict].into_iter().chain(refused).collect();
         let want = conditions(&verdicts, have, peer.metadata.generation, &now);
-        let status =
-            OffloadPeerStatus { conditions: want, node_labels: node_labels(&entry), lost_offloadings };
+        let status = OffloadPeerStatus {
+            conditions: want,
+            node_labels: node_labels(&entry),
+            lost_offloadings,
+            refused_namespaces,
+        };
         let status = self.local_writer.known::<OffloadPeerView, _>(&status)?;
         if already_said(have, &status.conditions)
             && !is_over
             && entry.node_labels().unwrap_or(&NONE) == &status.node_labels
             && lost_before == status.lost_offloadings
+            && untwinned_before == status.refused_namespaces
         {
             return Ok(());
         }

@@ -116,7 +116,12 @@ pub(crate) struct VirtualNodeStatus {
 impl VirtualNodeStatus {
     /// What it says of being ready.
     pub(crate) fn ready(&self) -> Option<&NodeCondition> {
-        self.conditions.iter().find(|condition| condition.type_ == READY)
+        self.condition(READY)
+    }
+
+    /// Its condition of this type.
+    pub(crate) fn condition(&self, type_: &str) -> Option<&NodeCondition> {
+        self.conditions.iter().find(|condition| condition.type_ == type_)
     }
 }
 

@@ -35,6 +35,8 @@ fn the_lines_of_the_guide_are_understood() {
         "unoffload namespace shop --context west --yes",
         "offload namespace --ns-selector team=a,!staging --context west",
         "offload status -n shop -o json",
+        "offload maps --context west",
+        "offload maps -o json",
     ] {
         assert!(parse(line).is_ok(), "{line}");
     }

@@ -24,11 +24,11 @@ use crate::view::Conditions;
 /// A Node.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = Node)]
-pub(super) struct NodeView {
+pub(in crate::offload) struct NodeView {
     #[serde(deserialize_with = "annotated")]
-    pub(super) metadata: ObjectMeta,
+    pub(in crate::offload) metadata: ObjectMeta,
     #[serde(default)]
-    pub(super) status: Lenient<Conditions>,
+    pub(in crate::offload) status: Lenient<Conditions>,
 }
 
 /// A Pod: where it runs.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::{
     condition::AntreaCondition,
     offload::{
-        label,
+        label, names,
         namespace::{
             NamespaceOffloadingStatus, OFFLOADING_REQUIRED, PLACEMENT_ENFORCED, PODS_ACCEPTED, READY, VALID,
         },
@@ -25,7 +25,10 @@ use super::{
     Read,
     pods::{NodeView, misplaced},
 };
-use crate::offload::{condition, refused::reported};
+use crate::offload::{
+    condition,
+    refused::{reported, reported_by_node},
+};
 
 /// What a cluster offloads, and what is offloaded to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -139,7 +142,7 @@ impl OffloadReport {
 }
 
 impl Said {
-    fn is_true(&self) -> bool {
+    pub(in crate::offload) fn is_true(&self) -> bool {
         self.status == "True"
     }
 
@@ -193,12 +196,15 @@ pub(super) fn report(context: &str, read: &Read) -> OffloadReport {
     }
 }
 
+/// The problem that the CRD of NamespaceOffloadings is missing.
+pub(in crate::offload) fn unknown(crd: &str) -> String {
+    format!(
+        "which Namespaces are offloaded is not known, CustomResourceDefinition {crd} is missing: run `freeport join --offload` again"
+    )
+}
+
 fn problems(read: &Read) -> Vec<String> {
-    let crd = read.lacks.as_ref().map(|crd| {
-        format!(
-            "which Namespaces are offloaded is not known, CustomResourceDefinition {crd} is missing: run `freeport join --offload` again"
-        )
-    });
+    let crd = read.lacks.as_deref().map(unknown);
     let is_told = |name: &str| {
         read.offloadings.iter().any(|offloading| offloading.namespace().as_deref() == Some(name))
     };
@@ -222,7 +228,15 @@ fn problems(read: &Read) -> Vec<String> {
         let (namespace, status) = (offloading.namespace()?, offloading.status.0.as_ref().ok()?);
         Some((format!("Namespace {namespace}"), reported(&status.conditions)?))
     });
-    let refused = refused.chain(refused_here).map(|(of, words)| {
+    // An OffloadPeer that exists says it, too.
+    let has_peer = |node: &&NodeView| {
+        let host = names::of_virtual_node(node.metadata.name.as_deref().unwrap_or_default());
+        read.peers.iter().any(|peer| peer.metadata.name.as_deref() == host)
+    };
+    let refused_nodes = read.nodes.iter().filter(|node| !has_peer(node));
+    let refused_nodes =
+        refused_nodes.filter_map(|node| Some((format!("Node {}", node.name_any()), reported_by_node(node)?)));
+    let refused = refused.chain(refused_here).chain(refused_nodes).map(|(of, words)| {
         format!("{of}: {words}; next: change the quota, policy, webhook or right that refuses it; freeport-member tries again within a minute")
     });
     let says_something = !read.peers.is_empty() || !read.nodes.is_empty() || !read.offloadings.is_empty();
@@ -284,14 +298,15 @@ fn offloaded(
 }
 
 /// What is said of one cluster; none if it has nothing to do with the Namespace.
-fn about((id, conditions): (&String, &Vec<Condition>)) -> Option<(String, Said)> {
+pub(in crate::offload) fn about((id, conditions): (&String, &Vec<Condition>)) -> Option<(String, Said)> {
     let required =
         condition(conditions, OFFLOADING_REQUIRED).is_some_and(|required| required.status == "True");
     let ready = condition(conditions, READY);
     (required || ready.is_some()).then(|| (id.clone(), Said::of(ready)))
 }
 
-fn twin(twin: &Meta<Namespace>) -> Twin {
+/// What a twin says of itself.
+pub(in crate::offload) fn twin(twin: &Meta<Namespace>) -> Twin {
     let value = |values: &BTreeMap<String, String>, key: &str| values.get(key).cloned().unwrap_or_default();
     Twin {
         namespace: twin.name_any(),

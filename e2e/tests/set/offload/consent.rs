@@ -2,6 +2,7 @@
 
 use api::offload::namespace::{NamespaceOffloading, READY};
 use e2e::{
+    fixture::World,
     forbidden::{forbid, permit},
     seen::event,
     waiting::eventually,
@@ -13,7 +14,10 @@ use kube::{
 };
 use serde_json::json;
 
-use super::world::{OFFLOADING, agreed, gone, offload, peer, peer_says, phase};
+use super::{
+    commands::run,
+    world::{OFFLOADING, agreed, gone, offload, peer, peer_says, phase},
+};
 
 #[e2e::test]
 fn without_consent_there_is_no_new_twin_and_those_that_are_there_stay() {
@@ -128,6 +132,17 @@ fn the_label_on_a_namespace_that_cannot_be_offloaded_is_a_warning() {
     });
 }
 
+/// Whether a cluster lists the Namespace that gets no twin.
+async fn lists_refused(world: &World, cluster: &str) -> Result<(), String> {
+    let listed = run(world, &format!("freeport offload maps --context {cluster}")).await;
+    let is_row = |line: &str| {
+        line.split_whitespace().take(4).eq(["west", "east", "taken", "taken-west"])
+            && line.contains("Refused: ")
+            && line.contains("NotOurs: Namespace taken-west exists")
+    };
+    if listed.lines().any(is_row) { Ok(()) } else { Err(listed) }
+}
+
 #[e2e::test]
 fn a_namespace_that_is_not_ours_is_never_touched() {
     OFFLOADING.alone(async |world| {
@@ -141,6 +156,9 @@ fn a_namespace_that_is_not_ours_is_never_touched() {
         let status = phase(world, &ns, "AllFailed").await;
         let said = format!("{:?}", status.remote_namespaces_conditions["east"]);
         assert!(said.contains("NotOurs: Namespace taken-west exists"), "{said}");
+        for cluster in ["west", "east"] {
+            eventually(&format!("{cluster} lists it"), || lists_refused(world, cluster)).await;
+        }
 
         west.delete::<NamespaceOffloading>(&ns, "offloading").await;
         let offloadings = west.api::<NamespaceOffloading>(&ns);

@@ -73,14 +73,16 @@ impl Remembered {
     pub(super) fn repair(&self, there: Option<&Configuration>) -> Repair {
         match (there, &self.0) {
             (None, Some(Seen { webhook, labels, annotations })) => {
-                Repair::Create(Configuration::of(webhook, labels.clone(), annotations.clone()))
+                Repair::Install(Configuration::of(webhook, labels.clone(), annotations.clone()))
             }
             (Some(ours), Some(Seen { webhook, .. }))
-                if ours.is_ours()
-                    && ours.meta().deletion_timestamp.is_none()
-                    && (ours.client_config().is_none() || ours.leaves_out().is_some()) =>
+                if ours.is_ours() && ours.meta().deletion_timestamp.is_none() =>
             {
-                Repair::Mend(ours.with(webhook))
+                match (ours.client_config(), ours.leaves_out()) {
+                    (None, _) => Repair::Install(Configuration::of(webhook, Pairs::new(), Pairs::new())),
+                    (Some(_), Some(_)) => Repair::Mend(ours.with(webhook)),
+                    (Some(_), None) => Repair::Nothing,
+                }
             }
             _ => Repair::Nothing,
         }
@@ -98,8 +100,8 @@ pub(super) enum Repair {
     Nothing,
     /// It has to be this.
     Mend(Configuration),
-    /// It is missing, and has to be this.
-    Create(Configuration),
+    /// The configuration or the webhook in it is missing, and has to be as in this.
+    Install(Configuration),
 }
 
 impl Keeping {
@@ -120,11 +122,11 @@ impl Keeping {
         let (answer, what) = match repair {
             Repair::Nothing => return Ok(None),
             Repair::Mend(want) => (self.writer.put(there.as_ref(), &want).await?, "changed"),
-            Repair::Create(_) if !self.is_member().await? => {
+            Repair::Install(_) if there.is_none() && !self.is_member().await? => {
                 self.forget(secret).await?;
                 return Ok(None);
             }
-            Repair::Create(want) => (Some(self.create(&want).await?), "deleted"),
+            Repair::Install(want) => (Some(self.install(there, &want).await?), "deleted"),
         };
         let Some(answer) = answer else { return Ok(None) };
         let message = format!(
@@ -142,18 +144,30 @@ impl Keeping {
         Ok(None)
     }
 
-    /// Applies it as the installer does, which has to be able to change it later; and of what is applied RBAC knows the name. An apply
-    /// would also change one that is there, so the API server is asked first. What others had set is not the installer's: the next
-    /// `freeport join` would remove it.
-    async fn create(&self, want: &Configuration) -> Result<Configuration, Error> {
-        let bare = want.bare();
-        let created: Configuration = match self.writer.read(want).await {
-            Err(Error::Gone) => self.installer.apply(&bare, json!(bare)).await?,
-            Ok(_) => return Err(Error::Stale),
-            Err(error) => return Err(error),
+    /// Applies the webhook as the installer does, which has to be able to change it later, to the configuration that is `there`; if none is, to
+    /// one that has what others had set, and was created before. If this process ends in between, the webhook alone is missing and is
+    /// installed later.
+    async fn install(
+        &self,
+        there: Option<Configuration>,
+        want: &Configuration,
+    ) -> Result<Configuration, Error> {
+        let there = match there {
+            Some(there) => there,
+            None => self.create(want).await?,
         };
-        let set = created.with_others_of(want);
-        Ok(self.writer.put(Some(&created), &set).await?.unwrap_or(created))
+        self.installer.apply(&there, json!(want.bare())).await
+    }
+
+    /// Creates the configuration without the webhook: what others had set is not the installer's, as the next `freeport join` would remove it.
+    /// By an apply, because of what is applied RBAC knows the name. That would also change one that is there, so the API server is asked
+    /// first.
+    async fn create(&self, want: &Configuration) -> Result<Configuration, Error> {
+        match self.writer.read(want).await {
+            Err(Error::Gone) => self.writer.apply(want, json!({"metadata": want.metadata})).await,
+            Ok(_) => Err(Error::Stale),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether this cluster takes part in a ClusterSet, and shall: asked of the API server.
@@ -220,7 +234,7 @@ mod tests {
         let mut remembered = remembering(&installed);
         assert_eq!(remembered.repair(Some(&installed)), Repair::Nothing);
         remembered.see(None, None);
-        let Repair::Create(again) = remembered.repair(None) else { panic!() };
+        let Repair::Install(again) = remembered.repair(None) else { panic!() };
         assert!(again.is_ours() && again.leaves_out().is_none());
         assert_eq!((again.url(), again.ignores_failures()), (Some(URL), true));
         assert_eq!(again.bundle(), b"", "who is trusted by then is another matter");
@@ -249,7 +263,7 @@ mod tests {
         let secret = Keys::of(SECRET, "freeport-system", BTreeMap::from_iter(remembered.data()));
         let mut later = Remembered::default();
         later.see(None, Some(&secret));
-        let Repair::Create(again) = later.repair(None) else { panic!() };
+        let Repair::Install(again) = later.repair(None) else { panic!() };
         assert!(again.is_ours());
         assert_eq!(again.labels()["team"], "platform");
         assert_eq!(json!(again.annotations()), json!({"owner": "ops"}));
@@ -274,9 +288,26 @@ mod tests {
             let Repair::Mend(mended) = seen.repair(Some(&altered)) else { panic!("{field}") };
             assert_eq!(json!(mended)["webhooks"], json!([other, webhook()]), "{field}");
         }
-        let emptied = ours(&json!([other]));
-        let Repair::Mend(mended) = remembered.repair(Some(&emptied)) else { panic!() };
-        assert_eq!(mended.url(), Some(URL));
+    }
+
+    #[test]
+    fn a_webhook_that_is_missing_in_one_of_ours_is_installed_beside_what_others_set() {
+        let mut installed = ours(&json!([webhook()]));
+        installed.labels_mut().insert("team".to_owned(), "platform".to_owned());
+        let remembered = remembering(&installed);
+        // As it is where a process ended after it had created the configuration, or somebody emptied it.
+        let other = json!({"name": "other.example.com", "rules": []});
+        for webhooks in [json!([]), json!([other])] {
+            let mut emptied = ours(&webhooks);
+            emptied.labels_mut().insert("team".to_owned(), "platform".to_owned());
+            let mut seen = remembered.clone();
+            seen.see(Some(&emptied), None);
+            assert_eq!(seen, remembered, "what was there before is remembered");
+            let Repair::Install(again) = seen.repair(Some(&emptied)) else { panic!("{webhooks}") };
+            assert_eq!(json!(again)["webhooks"], json!([again.asking_about_all().unwrap()]));
+            assert_eq!(again.url(), Some(URL));
+            assert!(!again.labels().contains_key("team"), "the installer owns what it applies");
+        }
     }
 
     #[test]
@@ -303,7 +334,7 @@ mod tests {
         let (moved, mut remembered) = (ours(&json!([moved])), remembering(&ours(&json!([webhook()]))));
         assert_eq!(remembered.repair(Some(&moved)), Repair::Nothing);
         remembered.see(Some(&moved), None);
-        let Repair::Create(again) = remembered.repair(None) else { panic!() };
+        let Repair::Install(again) = remembered.repair(None) else { panic!() };
         assert_eq!(again.url(), moved.url());
     }
 }

@@ -117,14 +117,6 @@ impl Configuration {
         Self { metadata, webhooks: self.webhooks.clone() }
     }
 
-    /// The same with the labels and annotations that others set on `other`.
-    pub(super) fn with_others_of(&self, other: &Self) -> Self {
-        let (mut with, (labels, annotations)) = (self.clone(), other.set_by_others());
-        with.labels_mut().extend(labels);
-        with.annotations_mut().extend(annotations);
-        with
-    }
-
     /// Labels and annotations that others set on it, but for the copy of it that `kubectl apply` keeps.
     pub(super) fn set_by_others(&self) -> (Pairs, Pairs) {
         let (mut labels, mut annotations) = (self.labels().clone(), self.annotations().clone());

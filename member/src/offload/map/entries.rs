@@ -49,8 +49,7 @@ fn within(most: usize, have: &BTreeMap<String, MappedNamespace>, said: &mut Said
 }
 
 pub(super) fn current(entry: &ClusterEntry) -> BTreeMap<String, MappedNamespace> {
-    let status = entry.map.as_ref().and_then(|map| map.status.0.as_ref().ok());
-    status.map(|status| status.current_mapping.clone()).unwrap_or_default()
+    entry.said_here().map(|status| status.current_mapping.clone()).unwrap_or_default()
 }
 
 /// An entry in a merge patch: what it does not say goes.

@@ -1,9 +1,13 @@
 //! What a virtual node says of itself, by what is heard of its host: pure.
 
-use api::offload::{
-    names,
-    offer::OffloadOfferSpec,
-    quantity::{Resources, nanos},
+use api::{
+    cluster_set::WRITES_ACCEPTED,
+    condition::Verdict,
+    offload::{
+        names,
+        offer::OffloadOfferSpec,
+        quantity::{Resources, nanos},
+    },
 };
 use jiff::Timestamp;
 use presence::standing::Standing;
@@ -58,34 +62,44 @@ impl Condition {
     }
 }
 
-/// The status to apply, if it says something else than the Node does. Without an offer it has what it had.
+/// The status to apply, if it says something else than the Node does. Without an offer it has what it had. `refused`: what API servers refuse,
+/// where the end of the Node waits for that.
 pub(super) fn status(
     cluster: &str,
     node: &VirtualNode,
     offered: Option<&OffloadOfferSpec>,
     now: &Condition,
+    refused: Option<&Verdict>,
     at: Timestamp,
 ) -> Option<Value> {
     let have = node.status.0.clone().unwrap_or_default();
     let capacity = offered.map_or(&have.capacity, |offered| &offered.resources);
-    let before = have.ready();
-    let (status, reason, message) = now.ready(before);
-    let says_so = before.is_some_and(|before| {
-        (&before.status, &before.reason, &before.message) == (&status, &reason, &message)
+    let ready = Some(now.ready(have.ready()));
+    let refused = refused
+        .map(|verdict| (verdict.status.as_str().to_owned(), verdict.reason.clone(), verdict.message.clone()));
+    let want = [(READY, ready), (WRITES_ACCEPTED, refused)];
+    let says_so = want.iter().all(|(type_, want)| {
+        let have = have.condition(type_).map(|have| (&have.status, &have.reason, &have.message));
+        have == want.as_ref().map(|(status, reason, message)| (status, reason, message))
     });
     if says_so && is_same(&have.capacity, capacity) && is_same(&have.allocatable, capacity) {
         return None;
     }
     let at = format!("{at:.0}");
-    let since = before.filter(|before| before.status == status);
-    let since = since.and_then(|before| before.last_transition_time.clone()).unwrap_or_else(|| at.clone());
-    let ready = json!({
-        "type": READY, "status": status, "reason": reason, "message": message,
-        "lastHeartbeatTime": at, "lastTransitionTime": since,
-    });
+    let condition = |(type_, want): (&str, Option<(String, String, String)>)| {
+        let (status, reason, message) = want?;
+        let since = have.condition(type_).filter(|before| before.status == status);
+        let since =
+            since.and_then(|before| before.last_transition_time.clone()).unwrap_or_else(|| at.clone());
+        Some(json!({
+            "type": type_, "status": status, "reason": reason, "message": message,
+            "lastHeartbeatTime": at, "lastTransitionTime": since,
+        }))
+    };
+    let conditions: Vec<_> = want.into_iter().filter_map(condition).collect();
     let hostname = json!({"type": "Hostname", "address": names::hostname(cluster)});
     Some(json!({
-        "capacity": capacity, "allocatable": capacity, "conditions": [ready], "addresses": [hostname],
+        "capacity": capacity, "allocatable": capacity, "conditions": conditions, "addresses": [hostname],
     }))
 }
 
@@ -99,6 +113,8 @@ fn is_same(have: &Resources, want: &Resources) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use api::condition::Status;
+
     use crate::offload::node::desired::{anew, node, tests::offered, with_status};
 
     use super::*;
@@ -115,7 +131,7 @@ mod tests {
     fn ready_follows_the_host_and_stays_while_the_leader_is_not_heard() {
         let mut node = node("east", &offered(), None, true);
         let mut says = |now: Condition| {
-            let want = status("east", &node, Some(&offered()), &now, at());
+            let want = status("east", &node, Some(&offered()), &now, None, at());
             if let Some(want) = want {
                 node.status = serde_json::from_value(want).unwrap();
             }
@@ -143,7 +159,7 @@ mod tests {
             let mut node = node("east", &offered(), None, true);
             let ready = json!({"type": READY, "status": "Unknown", "reason": before, "message": ""});
             node.status = serde_json::from_value(json!({"conditions": [ready]})).unwrap();
-            let want = status("east", &node, Some(&offered()), &now, at()).unwrap();
+            let want = status("east", &node, Some(&offered()), &now, None, at()).unwrap();
             want["conditions"][0]["status"].as_str().unwrap().to_owned()
         };
         let not_heard = || Condition { is_heard: false, standing: None, has_left: false };
@@ -156,7 +172,8 @@ mod tests {
     #[test]
     fn a_node_made_anew_is_ready_as_it_was_while_the_leader_is_not_heard() {
         let mut before = node("east", &offered(), None, true);
-        let ready = status("east", &before, Some(&offered()), &heard(Some(Standing::Present)), at()).unwrap();
+        let ready =
+            status("east", &before, Some(&offered()), &heard(Some(Standing::Present)), None, at()).unwrap();
         before.status = serde_json::from_value(ready.clone()).unwrap();
         let made = with_status(anew(&before), None, Some(&before));
         let says = status(
@@ -164,6 +181,7 @@ mod tests {
             &made,
             None,
             &Condition { is_heard: false, standing: None, has_left: false },
+            None,
             at(),
         )
         .unwrap();
@@ -178,11 +196,35 @@ mod tests {
     fn amounts_that_the_api_server_writes_otherwise_are_the_same() {
         let mut node = node("east", &offered(), None, true);
         let now = heard(Some(Standing::Present));
-        let mut want = status("east", &node, Some(&offered()), &now, at()).unwrap();
+        let mut want = status("east", &node, Some(&offered()), &now, None, at()).unwrap();
         for field in ["capacity", "allocatable"] {
             want[field] = json!({"cpu": "2", "memory": "1Gi"});
         }
         node.status = serde_json::from_value(want).unwrap();
-        assert_eq!(status("east", &node, Some(&offered()), &now, at()), None);
+        assert_eq!(status("east", &node, Some(&offered()), &now, None, at()), None);
+    }
+
+    #[test]
+    fn a_node_whose_end_is_refused_says_so_until_it_is_not() {
+        let mut node = node("east", &offered(), None, true);
+        let now = heard(Some(Standing::Present));
+        let mut says = |refused: Option<&str>| {
+            let verdict =
+                refused.map(|message| Verdict::new(WRITES_ACCEPTED, Status::False, "Refused", message));
+            let want = status("east", &node, Some(&offered()), &now, verdict.as_ref(), at());
+            let is_news = want.is_some();
+            if let Some(want) = want {
+                node.status = serde_json::from_value(want).unwrap();
+            }
+            let said = node.status.0.as_ref().unwrap();
+            assert_eq!(said.ready().unwrap().status, "True");
+            (is_news, said.condition(WRITES_ACCEPTED).map(|said| said.message.clone()))
+        };
+        assert_eq!(says(None), (true, None));
+        assert_eq!(says(Some("no")), (true, Some("no".to_owned())));
+        assert_eq!(says(Some("no")), (false, Some("no".to_owned())));
+        assert_eq!(says(Some("never")), (true, Some("never".to_owned())));
+        assert_eq!(says(None), (true, None));
+        assert_eq!(says(None), (false, None));
     }
 }

@@ -15,8 +15,9 @@ fn look(known: &Known, cluster: &str) -> BTreeMap<String, Value> {
     // Whether anything is heard is found out at the next heartbeat.
     let now = Condition { is_heard: true, standing, has_left };
     let node = entry.offered().map(|offered| node(cluster, offered, entry.node.as_ref(), now.takes_pods()));
-    let ready =
-        node.as_ref().and_then(|node| status(cluster, node, entry.offered(), &now, Timestamp::UNIX_EPOCH));
+    let ready = node
+        .as_ref()
+        .and_then(|node| status(cluster, node, entry.offered(), &now, None, Timestamp::UNIX_EPOCH));
     let sees = match plan(&entry, around) {
         Plan::Nothing => Value::Null,
         plan => json!([format!("{plan:?}"), node, ready]),

@@ -3,7 +3,7 @@
 use api::{
     cluster_set::ClusterSet,
     label, membership,
-    offload::{map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer},
+    offload::{map::NamespaceMap, namespace::NamespaceOffloading, offer::OffloadOffer, peer::OffloadPeer},
 };
 use e2e::{
     cluster::Cluster,
@@ -22,6 +22,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
+    super::commands::says,
     super::pods::world::offloaded,
     super::world::{OFFLOADING, agreed, gone, offload, peer, peer_says, phase},
     said::{Refused, all_counted, nothing_refused, of_namespace, of_peer, of_set},
@@ -217,6 +218,12 @@ async fn deletes(world: &World) {
     peer(west, "east", json!({"outgoing": null})).await;
     peer_refused(world, "east", "west", &["delete OffloadOffer"]).await;
     peer_refused(world, "west", "east", &["delete Node freeport-east"]).await;
+    // This deletes the OffloadPeer, so the Node itself reports what is refused.
+    let unuse = "freeport offload use east --remove --yes --context west --timeout 300";
+    says(world, unuse, "refuses to delete Node freeport-east").await;
+    assert!(Api::<OffloadPeer>::all(west.client.clone()).get_opt("east").await.unwrap().is_none());
+    says(world, "freeport offload status --context west", "problem: Node freeport-east: the API server")
+        .await;
     for cluster in [leader, west] {
         permit(cluster, "no-deletes").await;
     }
