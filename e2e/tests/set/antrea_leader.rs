@@ -286,7 +286,7 @@ fn a_rebuilt_cluster_takes_over_its_id_under_an_antrea_leader_when_the_earlier_o
         world.end(EAST, End::Crash).await;
         note_earlier_cluster(world).await;
         let rival = leader.member("east").beat(0);
-        world.start(EAST).await;
+        world.launch(EAST).await;
         let message = world.member_says("east", ("False", "DuplicateClusterID")).await;
         assert!(message.contains("earlier"), "{message}");
         assert_eq!(noted_cluster(world).await.as_deref(), Some("earlier"));
@@ -298,7 +298,7 @@ fn a_rebuilt_cluster_takes_over_its_id_under_an_antrea_leader_when_the_earlier_o
         world.end(EAST, End::Crash).await;
         note_earlier_cluster(world).await;
         east.delete::<ClusterSet>(SYSTEM, SET).await;
-        world.start(EAST).await;
+        world.launch(EAST).await;
         come_back(world, leader, set).await;
         world.release(&ns).await;
     });
