@@ -118,9 +118,9 @@ async fn withdraw_under_lease(features: &Features, access: &Access) -> Result<Op
 
     delete_announce(access).await?;
     let ours = |lease: &LeaseView| lease.holder_cluster() == Some(&access.env.holder.cluster_uid);
-    match leases.get_opt(&lease).await.map_err(|error| classify(&error))?.filter(ours) {
-        Some(lease) => writer(access).delete(&lease, true).await.map_err(|error| error.failure())?,
-        None => {}
+    let lease = leases.get_opt(&lease).await.map_err(|error| classify(&error))?;
+    if let Some(lease) = lease.filter(ours) {
+        writer(access).delete(&lease, true).await.map_err(|error| error.failure())?;
     }
     Ok(None)
 }
