@@ -81,7 +81,8 @@ pub const DEMOTED: &str = "multicluster.freeport.dev/demoted";
 /// With a cluster ID and a dot before it, the node that endpoints of that cluster are hinted for elsewhere: nobody's.
 pub const ELSEWHERE: &str = "elsewhere.multicluster.freeport.dev";
 
-/// Annotation of a member's ServiceAccount in a Common Area: uid of the Namespace kube-system of the cluster that joined with it.
+/// Annotation of a member's ServiceAccount in a Common Area: uid of the Namespace kube-system of the cluster that joined with it. Of a
+/// MemberClusterAnnounce under a leader of Antrea's: uid of the cluster that renews it.
 pub const CLUSTER_UID: &str = "multicluster.freeport.dev/cluster-uid";
 
 /// Annotation of a member's ServiceAccount in a Common Area: [`ANTREA`] when the member runs Antrea's controllers.

@@ -151,6 +151,7 @@ impl<D: Send + Sync + 'static> Writer<D> {
             part: self.metrics.part(),
             cluster: self.cluster,
             verb: verb.to_owned(),
+            group: P::group(&self.kind).into_owned(),
             kind: P::kind(&self.kind).into_owned(),
             namespace: of.namespace(),
             name: of.name_any(),

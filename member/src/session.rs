@@ -243,7 +243,7 @@ impl Parts {
                 health::seen(&self.access, &self.table, common, Seen { lacking, rival }, present_for)
             }
             Presence::Failing { failure } => Health::Lost { failure },
-            Presence::Taken { holder, .. } => Health::IdTaken { holder },
+            Presence::Taken { holder, .. } => Health::IdTaken { holder, wire: self.access.wire },
         };
         let (members, are_heard) =
             self.access.leases.with(|leases| (leases.members(), leases.is_heard(Instant::now())));

@@ -13,7 +13,9 @@
 //! | [`vouch`] | when an absence may be believed, by that table |
 //! | [`wire`] | who speaks another version of the wire contract, by that table |
 //! | [`heartbeat`] | members that run Antrea's controllers, whose heartbeats stand for Leases |
+//! | [`claim`] | which cluster an announce belongs to, where there are no Leases |
 
+pub mod claim;
 mod contact;
 pub mod heartbeat;
 pub mod kin;

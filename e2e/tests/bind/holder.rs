@@ -220,7 +220,12 @@ fn a_contract_is_free_when_its_last_bindings_end_at_once_or_wait_for_somebody_el
         .await;
         bindings.patch(&near.plural, &patch, &finalizers(&[])).await.unwrap();
         is_gone(near).await;
-        east.take_crd(&near.name()).await;
+        // Its owner is gone, so Kubernetes deletes it.
+        eventually("its CRD is gone", || async {
+            let there = east.crds().get_opt(&near.name()).await.unwrap();
+            there.map_or(Ok(()), |there| Err(format!("{:?}", there.metadata)))
+        })
+        .await;
         for offered in &apis {
             leader.take_crd(&offered.name()).await;
         }

@@ -173,7 +173,7 @@ fn what_waits_for_a_namespace_of_a_provider_that_gives_none_is_said() {
             let synced = said.into_iter().find(|said| said.type_ == "Synced").unwrap_or_default();
             let message = synced.message.clone().unwrap_or_default();
             let is_said = synced.reason.as_deref() == Some("NotAssigned")
-                && message.starts_with(&format!("4 not in step: {names}, ..."));
+                && message.starts_with(&format!("4 not in step: {names} and 1 more"));
             if is_said { Ok(()) } else { Err(format!("{synced:?}")) }
         })
         .await;

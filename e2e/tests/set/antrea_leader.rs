@@ -82,10 +82,15 @@ pub(super) async fn change_over(world: &'static World) -> (AntreaLeader, Cluster
     (leader, set)
 }
 
-/// East leaves again, and nothing of it stays; then it belongs where it did.
+/// East leaves again; see [`come_back`].
 pub(super) async fn change_back(world: &World, leader: AntreaLeader, set: ClusterSet) {
+    world.cluster("east").delete::<ClusterSet>(SYSTEM, SET).await;
+    come_back(world, leader, set).await;
+}
+
+/// East, which has no ClusterSet any more, has left, and nothing of it stays; then it belongs where it did.
+async fn come_back(world: &World, leader: AntreaLeader, set: ClusterSet) {
     let east = world.cluster("east");
-    east.delete::<ClusterSet>(SYSTEM, SET).await;
     membership_ends(east).await;
     eventually("nothing of east is left", || async {
         let announces = world.leader().api::<MemberClusterAnnounce>(AREA);
@@ -251,6 +256,50 @@ fn what_vanishes_under_an_antrea_leader_is_believed_when_its_member_lives() {
         leader.resume();
         north.leave().await;
         change_back(world, leader, set).await;
+        world.release(&ns).await;
+    });
+}
+
+/// What east's announce would note if this cluster had been rebuilt under its ID.
+async fn note_earlier_cluster(world: &World) {
+    let noted = json!({"metadata": {"annotations": {label::CLUSTER_UID: "earlier"}}});
+    world.leader().patch::<MemberClusterAnnounce>(AREA, &name::announce("east"), &noted).await;
+}
+
+/// The uid that east's announce notes.
+async fn noted_cluster(world: &World) -> Option<String> {
+    let announces = world.leader().api::<MemberClusterAnnounce>(AREA);
+    let announce = announces.get(&name::announce("east")).await.unwrap();
+    announce.annotations().get(label::CLUSTER_UID).cloned()
+}
+
+#[e2e::test]
+fn a_rebuilt_cluster_takes_over_its_id_under_an_antrea_leader_when_the_earlier_one_is_silent() {
+    alone(async |world| {
+        let ns = world.namespace("antrea-rebuilt", &["east"]).await;
+        let (east, web) = (world.cluster("east"), ServiceName::new(&ns, "web"));
+        let (leader, set) = change_over(world).await;
+        let us = noted_cluster(world).await;
+        east.exported(&ns, "web", &["10.1.0.1"]).await;
+        both_records_are_as_demanded(world, &web).await;
+
+        world.end(EAST, End::Crash).await;
+        note_earlier_cluster(world).await;
+        let rival = leader.member("east").beat(0);
+        world.launch(EAST).await;
+        let message = world.member_says("east", ("False", "DuplicateClusterID")).await;
+        assert!(message.contains("earlier"), "{message}");
+        assert_eq!(noted_cluster(world).await.as_deref(), Some("earlier"));
+        drop(rival);
+        world.member_says("east", ("True", "Connected")).await;
+        assert_eq!(noted_cluster(world).await, us);
+
+        // It was rebuilt once more, and leaves as soon as it runs: its records go, too.
+        world.end(EAST, End::Crash).await;
+        note_earlier_cluster(world).await;
+        east.delete::<ClusterSet>(SYSTEM, SET).await;
+        world.launch(EAST).await;
+        come_back(world, leader, set).await;
         world.release(&ns).await;
     });
 }

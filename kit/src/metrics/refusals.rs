@@ -48,6 +48,8 @@ pub struct Request {
     pub cluster: &'static str,
     /// `create`, `patch`, `replace`, `apply`, `delete`, `finalizers`, or the name of a subresource.
     pub verb: String,
+    /// API group of the object; empty for the core group. Kinds of several groups have one name.
+    pub group: String,
     /// Kind of the object.
     pub kind: String,
     /// Namespace of the object, if it has one.
@@ -234,9 +236,9 @@ impl Refusals {
     }
 
     fn count(&self, request: &Request, is_there: bool) {
-        let Request { area, part, cluster, kind, verb, .. } = request;
+        let Request { area, part, cluster, group, kind, verb, .. } = request;
         self.counted.put(
-            &format!("{area} {part} {cluster} {verb} {request}"),
+            &format!("{area} {part} {cluster} {verb} {group} {request}"),
             is_there.then_some([area, cluster, kind, verb]),
         );
     }
@@ -273,7 +275,7 @@ mod tests {
     fn request(cluster: &'static str, verb: &str, name: &str) -> Request {
         let (kind, namespace) = ("Service".to_owned(), Some("shop".to_owned()));
         let (area, verb, name) = ("".into(), verb.to_owned(), name.to_owned());
-        Request { area, part: "", cluster, verb, kind, namespace, name }
+        Request { area, part: "", cluster, verb, group: String::new(), kind, namespace, name }
     }
 
     /// Refused twice, so long apart that it counts.
@@ -315,6 +317,28 @@ mod tests {
         assert!(refusals.message("").is_some());
         refusals.prune(now + LASTING + STALE + LASTING);
         assert_eq!(refusals.message(""), None);
+    }
+
+    #[test]
+    fn kinds_of_two_groups_are_refused_apart() {
+        let (metrics, now) = (Metrics::new().unwrap(), Instant::now());
+        let refusals = metrics.refusals();
+        let [ours, others] = ["a.io", "b.io"].map(|group| Request {
+            group: group.to_owned(),
+            kind: "Widget".to_owned(),
+            ..request("local", "patch", "w")
+        });
+        refuse(refusals, &ours, "no", now);
+        refuse(refusals, &others, "never", now);
+        let count = || String::from_utf8(metrics.render().unwrap().1).unwrap();
+        let counted =
+            |number: usize| count().contains(&format!("kind=\"Widget\",verb=\"patch\"}} {number}\n"));
+        assert!(counted(2), "{}", count());
+        refusals.remove(&ours);
+        assert!(counted(1), "{}", count());
+        let message = refusals.message("").unwrap();
+        assert!(message.ends_with("change Widget shop/w: \"never\""), "{message}");
+        assert_eq!(refusals.message_of(|request| request.group == "a.io"), None);
     }
 
     #[test]

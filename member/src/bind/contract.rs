@@ -115,7 +115,10 @@ pub(crate) struct Contract {
     changed: watch::Sender<u64>,
     /// The provider was restored from a backup: what is known of it is worth nothing.
     pub(crate) restored: CancellationToken,
-    /// The last binding goes: this cluster does not hold the contract any more.
+    /// The last binding goes, and this cluster writes that it does not hold the contract any more. Until a binding uses it again there are no
+    /// heartbeats, which would note this cluster anew.
+    pub(crate) releasing: CancellationToken,
+    /// That was written.
     pub(crate) released: CancellationToken,
     /// For writes, which watches must not hold up.
     client: Client,
@@ -134,6 +137,7 @@ impl Contract {
             known: Shared::default(),
             changed: watch::Sender::new(0),
             restored: CancellationToken::new(),
+            releasing: CancellationToken::new(),
             released: CancellationToken::new(),
             writer: Writer::new(client.clone(), MEMBER, "provider", env.metrics.clone()),
             client,

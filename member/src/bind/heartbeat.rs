@@ -177,8 +177,9 @@ impl Heartbeat {
         else {
             return Ok(None);
         };
-        if self.contract.released.is_cancelled() {
-            return Ok(Some(EVERY));
+        let is_wanted = || holder::is_wanted(&self.contract, &self.local, &self.secret);
+        if self.contract.releasing.is_cancelled() && !is_wanted() {
+            return Ok(Some(AGAIN));
         }
         if holder::known_other(&self.contract).is_some() {
             return Err(Error::Stale);

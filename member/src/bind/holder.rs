@@ -82,13 +82,20 @@ pub(super) async fn hold(
 }
 
 /// Notes that no cluster holds the contract any more, and ends its run: the last binding goes. Without a heartbeat another cluster can have
-/// it at once.
+/// it at once. Where that fails the run goes on without heartbeats, until a binding uses the contract.
 ///
 /// # Errors
 /// [`Error::Stale`] where somebody else wrote it meanwhile.
 pub(super) async fn release(contract: &Contract, now: Timestamp) -> Result<(), Error> {
-    // A heartbeat would note this cluster again.
-    contract.released.cancel();
+    contract.releasing.cancel();
+    let released = write_released(contract, now).await;
+    if released.is_ok() {
+        contract.released.cancel();
+    }
+    released
+}
+
+async fn write_released(contract: &Contract, now: Timestamp) -> Result<(), Error> {
     let binding = match read(contract).await {
         Err(Error::Gone) => return Ok(()),
         read => read?,
@@ -109,6 +116,15 @@ pub(super) async fn release(contract: &Contract, now: Timestamp) -> Result<(), E
 pub(super) fn users(contract: &Contract, local: &Local, secret: &str) -> BTreeSet<String> {
     let exports = contract.known.with(|known| known.exports.iter().map(ResourceExt::name_any).collect());
     local.bindings_of(secret).into_iter().chain(local.bound(exports)).collect()
+}
+
+/// Reports whether a binding that is not being deleted uses the contract.
+pub(super) fn is_wanted(contract: &Contract, local: &Local, secret: &str) -> bool {
+    let users = users(contract, local, secret);
+    local.known.with(|known| {
+        let mut bindings = users.iter().filter_map(|name| known.bindings.get(name));
+        bindings.any(|binding| binding.metadata.deletion_timestamp.is_none())
+    })
 }
 
 /// Returns when no binding uses the contract any more: several that end at once leave it to each other, and one may end without us. A
@@ -190,7 +206,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::bind::fixture;
+    use crate::bind::{fixture, local::FINALIZER};
 
     /// The contract with a provider whose ClusterBinding has these conditions, and the statuses that are written there; with a `code` it
     /// refuses them.
@@ -313,5 +329,26 @@ mod tests {
         let (contract, mut written) = provider(&held_by("them"), None);
         release(&contract, Timestamp::UNIX_EPOCH).await.unwrap();
         assert!(written.try_recv().is_err());
+        let (contract, _written) = provider(&held_by("us"), Some(403));
+        assert!(release(&contract, Timestamp::UNIX_EPOCH).await.is_err());
+        assert!(contract.releasing.is_cancelled() && !contract.released.is_cancelled(), "refused");
+    }
+
+    #[tokio::test]
+    async fn a_contract_is_wanted_by_a_binding_that_stays() {
+        let (contract, local) = (fixture::contract(), Local::new());
+        let is_wanted = || is_wanted(&contract, &local, "k");
+        assert!(!is_wanted());
+        let secret = json!({"namespace": "kube-bind", "name": "k", "key": "kubeconfig"});
+        let put = |metadata: Value| {
+            let binding = json!({"metadata": metadata, "spec": {"kubeconfigSecretRef": secret}});
+            let change = Change::Apply(serde_json::from_value(binding).unwrap());
+            local.known.with(|known| known.bindings.change(change));
+        };
+        put(json!({"name": "mango", "uid": "b1", "resourceVersion": "1"}));
+        assert!(is_wanted());
+        put(json!({"name": "mango", "uid": "b1", "resourceVersion": "2", "finalizers": [FINALIZER],
+            "deletionTimestamp": "2026-11-01T12:00:00Z"}));
+        assert!(!is_wanted());
     }
 }

@@ -5,6 +5,7 @@
 
 mod connect;
 mod syncs;
+mod unused;
 
 use std::{
     collections::BTreeSet,
@@ -29,6 +30,7 @@ use tracing::Instrument;
 use self::{
     connect::{connect, tell},
     syncs::Syncs,
+    unused::release_unused,
 };
 use super::{
     absence::Absence,
@@ -266,25 +268,6 @@ async fn serve(
     }
     tasks.shutdown().await;
     ended
-}
-
-/// Releases the contract once no binding uses it, before `stop`. Where that fails it is served, and released, anew.
-async fn release_unused((contract, local): (Contract, Local), secret: String, stop: CancellationToken) {
-    if !before(&stop, holder::unused(&contract, &local, &secret)).await {
-        return;
-    }
-    let released = async {
-        match holder::release(&contract, Timestamp::now()).await {
-            // A heartbeat was faster; there is none after that.
-            Err(Error::Stale) => holder::release(&contract, Timestamp::now()).await,
-            released => released,
-        }
-    };
-    match tokio::time::timeout(IN_TIME, released).await {
-        Ok(Ok(())) => tracing::info!("no binding uses the contract any more: released it"),
-        Ok(Err(error)) => tracing::warn!(%error, "cannot release the contract that no binding uses"),
-        Err(_) => tracing::warn!("cannot release the contract that no binding uses: no answer in time"),
-    }
 }
 
 /// Returns why the contract is to be served no longer, and what is said of that on its bindings.

@@ -10,7 +10,11 @@ mod withdraw;
 
 use std::time::{Duration, Instant};
 
-use api::{label, membership::Membership};
+use api::{
+    label,
+    membership::{Membership, Wire},
+    name,
+};
 use kit::{
     backoff,
     boot::Env,
@@ -61,12 +65,38 @@ fn incomplete(work: &Work) -> String {
             "this member has no credential for the leader any more, so it cannot withdraw its exports"
         }
     };
-    let names = work.noted.as_ref().map(|noted| (noted.cluster_set.as_str(), noted.cluster_id.as_str()));
-    let (set, cluster) = names.unwrap_or(("NAME", "ID"));
+    let noted = work.noted.as_ref();
+    let remedy = match noted {
+        Some(noted) => remedy(noted.wire, &noted.cluster_set, &noted.cluster_id, &noted.common_area),
+        None => remedy(Wire::Freeport, "NAME", "ID", ""),
+    };
     format!(
-        "{why}. The leader keeps the records of this cluster until the leader's administrator runs: freeport leave --force --clusterset \
-         {set} --cluster-id {cluster} --leader-context LEADER"
+        "{why}. The leader keeps the records of this cluster until the leader's administrator runs: {remedy}"
     )
+}
+
+/// Why the records under our cluster ID stay at the leader: cluster `holder` uses it, and how to delete them.
+fn anothers(holder: &str, target: &Target) -> String {
+    let (id, area) = (&target.us.cluster, &target.us.common_area);
+    let remedy = remedy(target.wire.unwrap_or_default(), &target.cluster_set, id, area);
+    format!(
+        "the records of cluster ID {id} in Namespace {area} of the leader's cluster stay: another running cluster uses that ID, whose \
+         Namespace kube-system has the uid at the beginning of {holder}. Once that cluster is gone, the leader's administrator deletes them with: {remedy}"
+    )
+}
+
+/// Returns the command by which the leader's administrator removes a member.
+fn remedy(wire: Wire, set: &str, id: &str, area: &str) -> String {
+    match wire {
+        Wire::Freeport => {
+            format!("freeport leave --force --clusterset {set} --cluster-id {id} --leader-context LEADER")
+        }
+        // Antrea's leader deletes the records of a member whose announce goes.
+        Wire::Antrea => {
+            let announce = name::announce(id);
+            format!("kubectl delete memberclusterannounce {announce} --namespace {area} --context LEADER")
+        }
+    }
 }
 
 /// Whether the request may be one of leaving. API binding goes on, whatever becomes of the ClusterSet.
@@ -109,7 +139,11 @@ impl Leaving {
                 }
                 Err(error) => Err(verdict::no_client(&error, target).message),
             };
-            let Err(error) = done else { return };
+            let error = match done {
+                Ok(None) => return,
+                Ok(Some(holder)) => return self.warn("LeaveIncomplete", &anothers(&holder, target)),
+                Err(error) => error,
+            };
             failures += 1;
             let message = format!(
                 "cannot withdraw the exports of this cluster from {}: {error}. This member tries again. If the leader will not \
@@ -212,5 +246,12 @@ mod tests {
             assert!(message.contains("--clusterset demo --cluster-id east"), "{message}");
         }
         assert!(incomplete(&work(Order::Force)).starts_with("as ordered"));
+        let theirs = Membership { wire: Wire::Antrea, ..noted() };
+        let work = Work { noted: Some(theirs), order: Order::Force, target: None };
+        let message = incomplete(&work);
+        assert!(
+            message.contains("kubectl delete memberclusterannounce member-announce-from-east"),
+            "{message}"
+        );
     }
 }

@@ -110,7 +110,7 @@ pub(super) fn of(health: &Health, target: &Target) -> Verdict {
             ),
         ),
         Health::Lost { failure } => lost::of(failure, target),
-        Health::IdTaken { holder } => id_taken(holder, target),
+        Health::IdTaken { holder, wire } => id_taken(holder, *wire, target),
     }
 }
 
@@ -141,13 +141,26 @@ pub(super) fn is_problem(verdict: &Verdict) -> bool {
             .contains(&verdict.reason.as_str())
 }
 
-fn id_taken(holder: &str, target: &Target) -> Verdict {
+fn id_taken(holder: &str, wire: Wire, target: &Target) -> Verdict {
     let (us, area) = (&target.us.cluster, &target.us.common_area);
-    let lease = name::member_lease(us);
+    let held = match wire {
+        Wire::Freeport => {
+            let lease = name::member_lease(us);
+            format!(
+                "It holds Lease {lease} in Namespace {area} of the leader's cluster; the holder is {holder}: the uid of that cluster's \
+                 Namespace kube-system, then its Pod"
+            )
+        }
+        Wire::Antrea => {
+            let announce = name::announce(us);
+            format!(
+                "It renews MemberClusterAnnounce {announce} in Namespace {area} of the leader's cluster, which notes the uid of its Namespace \
+                 kube-system: {holder}"
+            )
+        }
+    };
     let message = format!(
-        "another running cluster uses cluster ID {us}. It holds Lease {lease} in Namespace {area} of the leader's cluster; the \
-         holder is {holder}: the uid of that cluster's Namespace kube-system, then its Pod. This cluster exports and imports \
-         nothing. {ONE_HAS_TO_GO}"
+        "another running cluster uses cluster ID {us}. {held}. This cluster exports and imports nothing. {ONE_HAS_TO_GO}"
     );
     no(DUPLICATE, message)
 }
@@ -217,8 +230,9 @@ mod tests {
             rival: Some("uid/pod".into()),
             foreign: BTreeMap::new(),
         };
-        let newcomer = Health::IdTaken { holder: "uid/pod".into() };
-        for (health, status) in [(first, Status::True), (newcomer, Status::False)] {
+        let newcomer = |wire| Health::IdTaken { holder: "uid/pod".into(), wire };
+        let newcomers = [Wire::Freeport, Wire::Antrea].map(|wire| (newcomer(wire), Status::False));
+        for (health, status) in [(first, Status::True)].into_iter().chain(newcomers) {
             let verdict = of(&health, &target());
             assert_eq!((verdict.status, verdict.reason.as_str()), (status, "DuplicateClusterID"));
             assert!(is_problem(&verdict));

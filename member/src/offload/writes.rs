@@ -77,6 +77,7 @@ mod tests {
             part: "",
             cluster: "local",
             verb: "create".into(),
+            group: String::new(),
             kind: kind.into(),
             namespace: namespace.map(str::to_owned),
             name: name.into(),

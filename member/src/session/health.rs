@@ -54,8 +54,10 @@ pub(crate) enum Health {
     },
     /// Another running cluster has our ID.
     IdTaken {
-        /// Holder of our Lease.
+        /// Holder of our Lease; under a leader of Antrea's the uid of the cluster in our announce.
         holder: String,
+        /// Whose leader it is.
+        wire: Wire,
     },
 }
 

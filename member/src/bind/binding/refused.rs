@@ -24,21 +24,21 @@ struct Written {
     cluster_namespace: Option<String>,
     /// Names of its APIs, as CRDs are named.
     apis: BTreeSet<String>,
-    /// Their kinds.
-    kinds: BTreeSet<String>,
+    /// Their groups and kinds.
+    kinds: BTreeSet<(String, String)>,
     /// Namespaces that the provider wants here.
     wanted: BTreeSet<String>,
 }
 
 impl Written {
     fn has(&self, request: &Request) -> bool {
-        // Kinds of others may have the names of those that other parts write: a Service of Knative, and ours.
+        // The ClusterSet reports what other parts write, of the same kinds as well.
         if request.part != PART {
             return false;
         }
         let name = &request.name;
         let is_in_contract = request.namespace.is_some() && request.namespace == self.cluster_namespace;
-        self.kinds.contains(&request.kind)
+        self.kinds.contains(&(request.group.clone(), request.kind.clone()))
             || match (request.cluster, request.kind.as_str()) {
                 ("provider", "APIServiceExport") => is_in_contract && *name == self.binding,
                 ("provider", "BoundSchema") => is_in_contract && self.apis.contains(name),
@@ -62,7 +62,8 @@ pub(super) fn message(
         Written { binding: binding.name_any(), secret: bindings.secret.clone(), ..Written::default() };
     for crd in bindings.crds(|crd| is_of(crd, binding)) {
         written.apis.insert(crd.name_any());
-        written.kinds.extend(crd.served().map(|served| served.resource.kind));
+        let kinds = crd.served().map(|served| (served.resource.group, served.resource.kind));
+        written.kinds.extend(kinds);
     }
     if let Some(contract) = contract {
         written.cluster_namespace = Some(contract.cluster_namespace.name.clone());
@@ -92,10 +93,12 @@ pub(super) fn verdict(refused: Option<&String>, said: &[Condition]) -> Option<Ve
 mod tests {
     use super::*;
 
+    const GROUP: &str = "example.com";
+
     fn request(cluster: &'static str, kind: &str, namespace: Option<&str>, name: &str) -> Request {
-        let (kind, namespace) = (kind.to_owned(), namespace.map(str::to_owned));
+        let (group, kind, namespace) = (GROUP.into(), kind.to_owned(), namespace.map(str::to_owned));
         let (area, verb, name) = ("".into(), "patch".into(), name.to_owned());
-        Request { area, part: PART, cluster, verb, kind, namespace, name }
+        Request { area, part: PART, cluster, verb, group, kind, namespace, name }
     }
 
     #[test]
@@ -106,7 +109,7 @@ mod tests {
             secret: "kubeconfig-x".into(),
             cluster_namespace: Some("cns".into()),
             apis: one("mangos.example.com"),
-            kinds: one("Mango"),
+            kinds: [(GROUP.to_owned(), "Mango".to_owned())].into(),
             wanted: one("wanted"),
         };
         let has = |cluster, kind: &str, namespace, name: &str| {
@@ -135,8 +138,10 @@ mod tests {
         ] {
             assert!(!has(cluster, kind, namespace, name), "{kind} {name}");
         }
-        let of_another_part = Request { part: "", ..request("local", "Mango", None, "m") };
-        assert!(!written.has(&of_another_part), "its name is that of a kind which we write for Services");
+        let mango = || request("local", "Mango", None, "m");
+        assert!(!written.has(&Request { part: "", ..mango() }), "another part writes it");
+        let of_another_group = Request { group: "b.io".into(), ..mango() };
+        assert!(!written.has(&of_another_group), "another binding has that API");
     }
 
     #[test]

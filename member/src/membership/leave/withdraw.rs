@@ -1,15 +1,13 @@
 //! The leader's half of leaving: the features withdraw what they wrote, then announce and Lease are deleted.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use api::{
-    announce::MemberClusterAnnounce,
     antrea::Members,
     label,
     lease::{LeaseView, STALE, Settled},
     membership::Wire,
     name,
-    view::Meta,
 };
 use kit::{
     boot::Env,
@@ -17,9 +15,10 @@ use kit::{
     index::Shared,
     write::Writer,
 };
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client};
 use presence::{
-    heartbeat::Heartbeats,
+    claim::{Claim, LOOK, Standing},
+    heartbeat::{Announce, Heartbeats},
     lease::{Keeper, Presence},
     leases::Leases,
     restore::RestoreDetector,
@@ -39,14 +38,14 @@ use crate::{
 const ANOTHERS: &str =
     "another cluster uses our cluster ID: the records at the leader are not ours, so none is withdrawn";
 
-/// Removes everything that we wrote at the leader.
+/// Removes everything that we wrote at the leader. Returns the holder of our cluster ID if that is another cluster: then nothing is removed.
 pub(super) async fn withdraw(
     env: &Env,
     features: &Features,
     home: &Home,
     target: &Target,
     leader: Client,
-) -> Result<(), Failure> {
+) -> Result<Option<String>, Failure> {
     let access = Access {
         env: env.clone(),
         home: home.clone(),
@@ -60,26 +59,35 @@ pub(super) async fn withdraw(
     };
     match access.wire {
         Wire::Freeport => withdraw_under_lease(features, &access).await,
-        // There is no Lease: the announce and the token show that the ID is ours. The leader deletes what is left when our announce is gone.
+        // There is no Lease: the announce shows that the ID is ours. The leader deletes what is left when our announce is gone.
         Wire::Antrea => {
-            let uid = &access.env.holder.cluster_uid;
-            if announce(&access).await?.is_some_and(|announce| is_anothers(&announce, uid)) {
-                tracing::warn!("{ANOTHERS}");
-                return Ok(());
+            if let Some(holder) = other_cluster(&access).await? {
+                tracing::warn!(holder, "{ANOTHERS}");
+                return Ok(Some(holder));
             }
             withdraw_features(features, &access).await?;
-            delete_announce(&access).await
+            delete_announce(&access).await?;
+            Ok(None)
         }
     }
 }
 
-/// Reports whether another cluster wrote the announce. One without a note is from an older member, or from Antrea's.
-fn is_anothers(announce: &Meta<MemberClusterAnnounce>, cluster_uid: &str) -> bool {
-    announce.annotations().get(label::CLUSTER_UID).is_some_and(|uid| uid != cluster_uid)
+/// Returns the uid of another cluster that uses our ID under a leader of Antrea's. The announce of a cluster that was rebuilt since is not renewed: it
+/// is waited for that.
+async fn other_cluster(access: &Access) -> Result<Option<String>, Failure> {
+    let mut claim = Claim::default();
+    loop {
+        let Some(announce) = announce(access).await? else { return Ok(None) };
+        match claim.standing(&announce, &access.env.holder.cluster_uid, Instant::now()) {
+            Standing::Ours => return Ok(None),
+            Standing::Taken(holder) => return Ok(Some(holder)),
+            Standing::Unknown => tokio::time::sleep(LOOK).await,
+        }
+    }
 }
 
 /// Withdraws while our Lease keeps the ID ours.
-async fn withdraw_under_lease(features: &Features, access: &Access) -> Result<(), Failure> {
+async fn withdraw_under_lease(features: &Features, access: &Access) -> Result<Option<String>, Failure> {
     let leases = Api::<LeaseView>::namespaced(access.leader.clone(), &access.us.common_area);
     let (presence, mut present) = watch::channel(Presence::Unknown);
     let lease = name::member_lease(&access.us.cluster);
@@ -98,7 +106,7 @@ async fn withdraw_under_lease(features: &Features, access: &Access) -> Result<()
         Presence::Held { .. } => {}
         Presence::Taken { holder, .. } => {
             tracing::warn!(holder, "{ANOTHERS}");
-            return Ok(());
+            return Ok(Some(holder));
         }
         Presence::Failing { failure } => return Err(failure),
         Presence::Unknown | Presence::Restored | Presence::Replaced => {
@@ -110,10 +118,11 @@ async fn withdraw_under_lease(features: &Features, access: &Access) -> Result<()
 
     delete_announce(access).await?;
     let ours = |lease: &LeaseView| lease.holder_cluster() == Some(&access.env.holder.cluster_uid);
-    match leases.get_opt(&lease).await.map_err(|error| classify(&error))?.filter(ours) {
-        Some(lease) => writer(access).delete(&lease, true).await.map_err(|error| error.failure()),
-        None => Ok(()),
+    let lease = leases.get_opt(&lease).await.map_err(|error| classify(&error))?;
+    if let Some(lease) = lease.filter(ours) {
+        writer(access).delete(&lease, true).await.map_err(|error| error.failure())?;
     }
+    Ok(None)
 }
 
 /// Has all features withdraw. One that fails does not stop the others.
@@ -133,9 +142,8 @@ async fn delete_announce(access: &Access) -> Result<(), Failure> {
 }
 
 /// The announce under our ID, if there is one.
-async fn announce(access: &Access) -> Result<Option<Meta<MemberClusterAnnounce>>, Failure> {
-    let announces =
-        Api::<Meta<MemberClusterAnnounce>>::namespaced(access.leader.clone(), &access.us.common_area);
+async fn announce(access: &Access) -> Result<Option<Announce>, Failure> {
+    let announces = Api::<Announce>::namespaced(access.leader.clone(), &access.us.common_area);
     match announces.get_opt(&name::announce(&access.us.cluster)).await {
         Err(error) if classify(&error) == Failure::KindMissing => Ok(None),
         read => read.map_err(|error| classify(&error)),
@@ -165,17 +173,6 @@ fn writer(access: &Access) -> Writer {
 mod tests {
     use super::*;
     use crate::feature::fixture::{access, features};
-
-    #[test]
-    fn an_announce_is_its_writers_to_withdraw() {
-        let is_anothers = |annotations: serde_json::Value| {
-            let announce = serde_json::json!({"metadata": {"name": "a", "annotations": annotations}});
-            is_anothers(&serde_json::from_value(announce).unwrap(), "u1")
-        };
-        assert!(is_anothers(serde_json::json!({label::CLUSTER_UID: "u2"})));
-        assert!(!is_anothers(serde_json::json!({label::CLUSTER_UID: "u1"})));
-        assert!(!is_anothers(serde_json::json!({})), "nobody is noted");
-    }
 
     #[tokio::test]
     async fn leaving_waits_until_every_feature_has_withdrawn() {

@@ -1,17 +1,19 @@
 //! Our presence under a leader of Antrea's: reads our announce in the Common Area, creates it, and renews the time in it every ten
 //! seconds. Safe to run twice: two processes write the same.
 //!
-//! There is no Lease, so nothing tells two clusters of the same ID apart; the token of each has one ID, which its leader checks. The
+//! There is no Lease, so the announce tells two clusters of the same ID apart: it notes the uid of its cluster. While another cluster renews
+//! it, this one exports and imports nothing; one that nobody renews was a cluster's that was rebuilt, and is taken over. The
 //! announce also shows, as a Lease would, whether the Common Area is the same as before: an announce that is older than before, or
 //! gone, means that the API server was restored from a backup, that the Common Area was emptied, or that we were removed from the
 //! set.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::{
     announce::{MemberClusterAnnounce, MemberClusterAnnounceFields},
     antrea::TOUCHED,
     label::CLUSTER_UID,
+    lease::STALE,
     name,
 };
 use jiff::Timestamp;
@@ -24,8 +26,12 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
     core::Request,
 };
-use presence::{heartbeat::Announce, lease::Presence};
-use serde_json::json;
+use presence::{
+    claim::{Claim, LOOK, Standing, noted_other},
+    heartbeat::Announce,
+    lease::Presence,
+};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::identity::{Identity, Target};
@@ -36,68 +42,121 @@ const GOING: &str =
     "our MemberClusterAnnounce is being deleted: the leader is removing this cluster from the set";
 
 /// Keeps us announced until it turns out that the API server was restored; tells `presence` what is known about it. `cluster_uid` is that
-/// of our Namespace kube-system, which a new announce notes: only its cluster withdraws what is announced.
+/// of our Namespace kube-system, which the announce notes.
 pub(super) async fn keep(
     announces: Api<Announce>,
     target: Target,
     cluster_uid: String,
     presence: watch::Sender<Presence>,
 ) {
-    let (mut known, mut failures) = (None, 0);
+    let mut heart = Heart { announces, target, cluster_uid, known: None, claim: Claim::default() };
+    let mut failures = 0;
     loop {
-        let attempt =
-            tokio::time::timeout(EVERY, beat(&announces, &target, &cluster_uid, known.is_none())).await;
-        let now = match attempt {
-            Ok(Ok(announce)) => judge(announce.as_ref(), &mut known),
+        let now = match tokio::time::timeout(EVERY, heart.beat()).await {
+            Ok(Ok(now)) => now,
+            // Somebody else wrote it meanwhile: it is read again.
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => Presence::Unknown,
             Ok(Err(error)) => Presence::Failing { failure: classify(&error) },
             Err(_) => Presence::Failing { failure: Failure::Unreachable("no answer in time") },
         };
-        failures = if matches!(now, Presence::Failing { .. }) { failures + 1 } else { 0 };
+        let failed = matches!(now, Presence::Failing { .. });
+        failures = if failed { failures + 1 } else { 0 };
+        if failed {
+            // What the API server does not answer to us, it may not have taken from another cluster.
+            heart.claim = Claim::default();
+        }
         presence.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
         match now {
             Presence::Restored => return,
             Presence::Failing { .. } => tokio::time::sleep(backoff::LEADER.wait(failures)).await,
-            _ => tokio::time::sleep(EVERY).await,
+            Presence::Held { .. } => tokio::time::sleep(EVERY).await,
+            _ => tokio::time::sleep(LOOK).await,
         }
     }
 }
 
-/// What the answer to a heartbeat means, after what was `known`: the version of the announce.
-fn judge(announce: Option<&Announce>, known: &mut Option<u64>) -> Presence {
+/// Our announce, and what is known of it.
+struct Heart {
+    announces: Api<Announce>,
+    target: Target,
+    cluster_uid: String,
+    /// Version of the announce after our last write; `None` before the first one.
+    known: Option<u64>,
+    claim: Claim,
+}
+
+impl Heart {
+    /// Renews the announce. Before the first time creates it or takes it over, unless another cluster renews it.
+    async fn beat(&mut self) -> kube::Result<Presence> {
+        let announce = match self.known {
+            Some(_) => self.renew().await?,
+            None => match self.read().await? {
+                None => Some(self.create().await?),
+                Some(announce) => match self.claim.standing(&announce, &self.cluster_uid, Instant::now()) {
+                    Standing::Ours => Some(self.take(&announce).await?),
+                    Standing::Unknown => return Ok(Presence::Unknown),
+                    Standing::Taken(holder) => return Ok(Presence::Taken { holder, stale: STALE }),
+                },
+            },
+        };
+        Ok(judge(announce.as_ref(), &self.cluster_uid, &mut self.known))
+    }
+
+    async fn read(&self) -> kube::Result<Option<Announce>> {
+        self.announces.get_opt(&name::announce(&self.target.us.cluster)).await
+    }
+
+    async fn create(&self) -> kube::Result<Announce> {
+        let mut announce = self.now();
+        announce.annotations_mut().insert(CLUSTER_UID.to_owned(), self.cluster_uid.clone());
+        let body = serde_json::to_vec(&announce).map_err(kube::Error::SerdeError)?;
+        let request = Request::new(self.announces.resource_url()).create(&PostParams::default(), body);
+        let client = self.announces.clone().into_client();
+        client.request(request.map_err(kube::Error::BuildRequest)?).await
+    }
+
+    /// Notes this cluster on the announce, in the version that was read.
+    async fn take(&self, read: &Announce) -> kube::Result<Announce> {
+        let mut announce = self.now();
+        announce.annotations_mut().insert(CLUSTER_UID.to_owned(), self.cluster_uid.clone());
+        let version = read.resource_version();
+        let patch = json!({"metadata": {"annotations": announce.annotations(), "resourceVersion": version}});
+        self.patch(patch).await
+    }
+
+    /// Writes the time; `None` when the announce is gone.
+    async fn renew(&self) -> kube::Result<Option<Announce>> {
+        match self.patch(json!({"metadata": {"annotations": self.now().annotations()}})).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() && names_one(&status) => Ok(None),
+            renewed => renewed.map(Some),
+        }
+    }
+
+    async fn patch(&self, patch: Value) -> kube::Result<Announce> {
+        let name = name::announce(&self.target.us.cluster);
+        self.announces.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await
+    }
+
+    fn now(&self) -> MemberClusterAnnounce {
+        let Target { us, cluster_set, leader, .. } = &self.target;
+        announce(us, cluster_set, leader.clone(), Timestamp::now())
+    }
+}
+
+/// What the answer to a heartbeat of cluster `us` means, after what was `known`: the version of the announce.
+fn judge(announce: Option<&Announce>, us: &str, known: &mut Option<u64>) -> Presence {
     let version = announce.and_then(|announce| announce.resource_version()?.parse().ok());
-    if announce.is_none() || version < *known {
+    let Some(announce) = announce.filter(|_| version >= *known) else {
         return Presence::Restored;
+    };
+    if let Some(holder) = noted_other(announce, us) {
+        *known = None;
+        return Presence::Taken { holder: holder.to_owned(), stale: STALE };
     }
     *known = version;
-    match announce.is_some_and(|announce| announce.meta().deletion_timestamp.is_some()) {
+    match announce.meta().deletion_timestamp.is_some() {
         true => Presence::Failing { failure: Failure::Other(GOING.to_owned()) },
         false => Presence::Held { rival: None },
-    }
-}
-
-/// Renews the announce, or creates it if this is the `first` attempt; `None` when it is gone.
-async fn beat(
-    announces: &Api<Announce>,
-    target: &Target,
-    cluster_uid: &str,
-    first: bool,
-) -> kube::Result<Option<Announce>> {
-    let Target { us, cluster_set, leader, .. } = target;
-    let mut announce = announce(us, cluster_set, leader.clone(), Timestamp::now());
-    let name = announce.name_any();
-    let patch = json!({"metadata": {"annotations": announce.annotations()}});
-    announce.annotations_mut().insert(CLUSTER_UID.to_owned(), cluster_uid.to_owned());
-    match announces.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
-        Err(kube::Error::Api(status)) if status.is_not_found() && names_one(&status) => {
-            if !first {
-                return Ok(None);
-            }
-            let body = serde_json::to_vec(&announce).map_err(kube::Error::SerdeError)?;
-            let request = Request::new(announces.resource_url()).create(&PostParams::default(), body);
-            let client = announces.clone().into_client();
-            client.request(request.map_err(kube::Error::BuildRequest)?).await.map(Some)
-        }
-        beaten => beaten.map(Some),
     }
 }
 
@@ -106,7 +165,7 @@ fn names_one(status: &kube::core::Status) -> bool {
     status.details.as_ref().is_some_and(|details| !details.name.is_empty() && details.kind != "namespaces")
 }
 
-/// Our announce, as Antrea's member writes it; [`beat`] adds the uid of our cluster to a new one.
+/// Our announce, as Antrea's member writes it.
 fn announce(
     us: &Identity,
     cluster_set: &str,
@@ -152,6 +211,7 @@ mod tests {
     #[test]
     fn an_announce_that_is_older_or_gone_is_another_common_area() {
         let mut known = None;
+        let judge = |announce: Option<&Announce>, known: &mut _| super::judge(announce, "us", known);
         assert_eq!(judge(Some(&at("9")), &mut known), Presence::Held { rival: None });
         assert_eq!(judge(Some(&at("12")), &mut known), Presence::Held { rival: None });
         assert_eq!(judge(Some(&at("10")), &mut known), Presence::Restored);
@@ -160,5 +220,15 @@ mod tests {
         going.meta_mut().deletion_timestamp =
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
         assert!(matches!(judge(Some(&going), &mut known), Presence::Failing { .. }));
+    }
+
+    #[test]
+    fn who_finds_another_cluster_on_its_announce_holds_it_no_longer() {
+        let (mut known, mut announce) = (Some(9), at("12"));
+        announce.annotations_mut().insert(CLUSTER_UID.to_owned(), "them".to_owned());
+        let taken = judge(Some(&announce), "us", &mut known);
+        assert_eq!(taken, Presence::Taken { holder: "them".into(), stale: STALE });
+        assert_eq!(known, None, "it is read again before it is written");
+        assert_eq!(judge(Some(&announce), "them", &mut known), Presence::Held { rival: None });
     }
 }
