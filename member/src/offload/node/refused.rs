@@ -33,6 +33,7 @@ mod tests {
                 part: "",
                 cluster: "local",
                 verb: "delete".into(),
+                group: String::new(),
                 kind: kind.into(),
                 namespace: namespace.map(str::to_owned),
                 name: name.into(),
