@@ -10,14 +10,24 @@ use api::{
     membership,
     resource_export::{ResourceExport, ResourceExportStatus, Withdrawal},
     resource_import::{Exporter, ResourceImport},
-    view::{Lenient, lean, sourced},
+    view::{Lenient, annotated, lean, sourced},
 };
 use k8s_openapi::{
-    api::core::v1::ConfigMap,
+    api::core::v1::{ConfigMap, Node},
     jiff::{SignedDuration, Timestamp},
 };
 use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, de::IgnoredAny};
+
+/// A Node.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = Node)]
+pub(crate) struct NodeView {
+    #[serde(deserialize_with = "annotated")]
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) status: Lenient<Conditions>,
+}
 
 /// A ClusterSet, of a member or of a Common Area.
 #[derive(Resource, Clone, Debug, Default, Deserialize)]

@@ -14,8 +14,8 @@ use api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
 
-use super::{condition, status::NodeView};
-use crate::{Error, cluster::Cluster};
+use super::condition;
+use crate::{Error, cluster::Cluster, view::NodeView};
 
 /// Time for which a command waits at least: a refusal that is reported when it starts may be over in a moment.
 const SECOND_LOOK: Duration = Duration::from_secs(10);

@@ -23,10 +23,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Resource};
 
 use self::pods::{PodView, SpecsWritten, WrittenView};
-pub(super) use self::{
-    pods::NodeView,
-    report::{about, twin, unknown},
-};
+pub(super) use self::report::{about, twin, unknown};
 pub use self::{
     print::text,
     report::{OffloadReport, Offloaded, Peer, Said, Twin, VirtualNode},
@@ -35,6 +32,7 @@ use super::{away::away, is_set_up, lacks, vanished::Vanished};
 use crate::{
     Error, KubeContext,
     cluster::{Cluster, known},
+    view::NodeView,
 };
 
 /// What to look at.

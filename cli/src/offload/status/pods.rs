@@ -9,27 +9,14 @@ use api::{
         selector::{Candidate, selects},
         travel::content,
     },
-    view::{Lenient, annotated},
+    view::Lenient,
 };
-use k8s_openapi::{
-    api::core::v1::{Node, Pod},
-    jiff::Timestamp,
-};
+use k8s_openapi::{api::core::v1::Pod, jiff::Timestamp};
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::view::Conditions;
-
-/// A Node.
-#[derive(Resource, Clone, Debug, Deserialize)]
-#[resource(inherit = Node)]
-pub(in crate::offload) struct NodeView {
-    #[serde(deserialize_with = "annotated")]
-    pub(in crate::offload) metadata: ObjectMeta,
-    #[serde(default)]
-    pub(in crate::offload) status: Lenient<Conditions>,
-}
+use crate::view::NodeView;
 
 /// A Pod: where it runs.
 #[derive(Resource, Clone, Debug, Deserialize)]

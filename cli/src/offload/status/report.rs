@@ -21,13 +21,13 @@ use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::C
 use kube::{Resource, ResourceExt};
 use serde::Serialize;
 
-use super::{
-    Read,
-    pods::{NodeView, misplaced},
-};
-use crate::offload::{
-    condition,
-    refused::{reported, reported_by_node},
+use super::{Read, pods::misplaced};
+use crate::{
+    offload::{
+        condition,
+        refused::{reported, reported_by_node},
+    },
+    view::NodeView,
 };
 
 /// What a cluster offloads, and what is offloaded to it.
