@@ -146,8 +146,8 @@ pub struct OffloadPeerStatus {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = ENTRIES_MAX))]
     pub lost_offloadings: BTreeMap<String, String>,
-    /// Namespaces of that cluster that are to have a twin in this one and get none: by name, what this cluster says of it in the
-    /// NamespaceMap. The first 100 of them.
+    /// Namespaces of that cluster whose twin this cluster refuses to make, or to change: by name, what it says of it in the NamespaceMap.
+    /// The first 100 of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = REFUSED_MAX))]
     pub refused_namespaces: BTreeMap<String, MappedNamespace>,

@@ -10,6 +10,7 @@ use api::{
     offload::{
         map::{CREATION_LOOP_BACK_OFF, TERMINATING},
         namespace::NamespaceOffloading,
+        peer::REFUSED_MAX,
         phase::{HOST_SILENT, WITHDRAWN},
         view::{NamespaceOffloadingView, OffloadPeerView},
     },
@@ -107,10 +108,34 @@ pub async fn offload_maps(context: &KubeContext) -> Result<OffloadMaps, Error> {
     let twins = twins(&cluster).await?;
     let vanished = Vanished::read(&cluster).await?;
     let maps = own(&offloadings, &vanished).into_iter().chain(hosted(&twins, &peers, &vanished)).collect();
+    let gaps = gaps(&offloadings, &peers);
     let lacks = lacks::<NamespaceOffloading>(&cluster).await?;
     let away = if peers.is_empty() && offloadings.is_empty() { None } else { away(&cluster).await };
-    let problems = lacks.as_deref().map(unknown).into_iter().chain(away).collect();
+    let problems = lacks.as_deref().map(unknown).into_iter().chain(away).chain(gaps).collect();
     Ok(OffloadMaps { context: cluster.name.clone(), maps, problems })
+}
+
+/// What is not in the list.
+fn gaps(offloadings: &[NamespaceOffloadingView], peers: &[OffloadPeerView]) -> Vec<String> {
+    let unread = offloadings.iter().filter(|offloading| offloading.status.0.is_err());
+    let unread = unread.map(|offloading| {
+        let namespace = offloading.namespace().unwrap_or_default();
+        format!("twins of Namespace {namespace} are not listed: the status of its NamespaceOffloading cannot be read")
+    });
+    let peers = peers.iter().filter_map(|peer| {
+        let name = peer.name_any();
+        match &peer.status.0 {
+            Err(_) => Some(format!(
+                "Namespaces of cluster {name} that are refused here are not listed: the status of its OffloadPeer cannot be read"
+            )),
+            Ok(status) if status.refused_namespaces.len() >= REFUSED_MAX => Some(format!(
+                "of the Namespaces of cluster {name} that are refused here only the first {REFUSED_MAX} are listed: `freeport offload maps` in that \
+                 cluster lists all"
+            )),
+            Ok(_) => None,
+        }
+    });
+    unread.chain(peers).collect()
 }
 
 /// Namespaces of this cluster.
@@ -169,7 +194,12 @@ fn hosted(twins: &[Meta<Namespace>], peers: &[OffloadPeerView], vanished: &Vanis
             }
         })
     });
-    there.chain(refused).collect()
+    let refused: Vec<_> = refused.collect();
+    // A twin may exist and be refused, where what a later change asks for is not allowed.
+    let is_refused =
+        |map: &Mapping| refused.iter().any(|it| it.home == map.home && it.namespace == map.namespace);
+    let there: Vec<_> = there.filter(|map| !is_refused(map)).collect();
+    there.into_iter().chain(refused).collect()
 }
 
 /// A table for people.
@@ -229,6 +259,35 @@ mod tests {
             assert_eq!((own[0].state, own[0].twin.as_str()), (state, "db-west"), "{reason}");
             assert_eq!(own[0].message.is_empty(), state == MapState::Accepted, "{reason}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_listed_is_a_problem() {
+        let peer = |status: Value| -> OffloadPeerView {
+            serde_json::from_value(json!({"metadata": {"name": "north"}, "spec": {}, "status": status}))
+                .unwrap()
+        };
+        let refused: serde_json::Map<_, _> = (0..REFUSED_MAX)
+            .map(|n| (format!("ns-{n}"), json!({"remoteNamespace": "x", "phase": "P"})))
+            .collect();
+        let unread = json!({"metadata": {"name": "offloading", "namespace": "db"}, "spec": {}, "status": 7});
+        let unread = serde_json::from_value(unread).unwrap();
+        let gaps =
+            gaps(&[unread], &[peer(json!(7)), peer(json!({"refusedNamespaces": refused})), peer(json!({}))]);
+        assert_eq!(gaps.len(), 3, "{gaps:?}");
+        assert!(gaps[0].contains("Namespace db") && gaps[2].contains("only the first 100"), "{gaps:?}");
+    }
+
+    #[test]
+    fn a_twin_that_is_refused_a_change_is_listed_once() {
+        let labels = json!({"liqo.io/remote-cluster-id": "north"});
+        let twin = json!({"metadata": {"name": "api-north", "labels": labels, "annotations": {"liqo.io/original-name": "api"}}});
+        let refused = json!({"api": {"remoteNamespace": "api-north", "phase": "CreationLoopBackOff", "reason": "Refused"}});
+        let peer =
+            json!({"metadata": {"name": "north"}, "spec": {}, "status": {"refusedNamespaces": refused}});
+        let (twin, peer) = (serde_json::from_value(twin).unwrap(), serde_json::from_value(peer).unwrap());
+        let listed = hosted(&[twin], &[peer], &Vanished::default());
+        assert_eq!(listed.iter().map(|map| map.state).collect::<Vec<_>>(), [MapState::Refused]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use api::{
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
 use super::{
-    found::{Found, Gap, Part, Why},
+    found::{Entry, Found, Gap, Part, Why},
     report::{Problem, Report, Said},
 };
 use crate::view::ClusterSetView;
@@ -30,7 +30,15 @@ const DELETED: &str = "Deleted";
 
 /// Judges everything; `now` is by the clock of whoever asks.
 pub(super) fn report(found: &Found, now: Timestamp) -> Report {
-    let mut verdict = Verdict { now, version: &found.version, problems: Vec::new(), notes: Vec::new() };
+    let imports = found.imports.as_ref().and_then(|part| part.as_ref().ok());
+    let not_ready = |entries: &Vec<Entry>| objects::tally(entries, ready_import).troubled;
+    let mut verdict = Verdict {
+        now,
+        version: &found.version,
+        has_import_troubles: imports.map_or(0, not_ready) > 0,
+        problems: Vec::new(),
+        notes: Vec::new(),
+    };
     let areas = verdict.part(&found.areas, "init").map(Vec::as_slice).unwrap_or_default();
     let sets = verdict.part(&found.sets, "join").map(Vec::as_slice).unwrap_or_default();
     let leads = areas.iter().map(|area| verdict.leading(area)).collect();
@@ -48,7 +56,7 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
         tally
     });
     let service_imports = imports.map(|entries| {
-        let tally = objects::tally(entries, |c| objects::unless_true(c, &[READY], &[]));
+        let tally = objects::tally(entries, ready_import);
         verdict.troubles("ServiceImport", &tally);
         verdict.unanswered("ServiceImport", entries);
         tally
@@ -85,10 +93,17 @@ pub(super) fn report(found: &Found, now: Timestamp) -> Report {
     }
 }
 
+/// What is wrong with a ServiceImport.
+fn ready_import(conditions: &[AntreaCondition]) -> Option<Said> {
+    objects::unless_true(conditions, &[READY], &[])
+}
+
 /// The report while it is made.
 struct Verdict<'a> {
     now: Timestamp,
     version: &'a str,
+    /// Whether there are ServiceImports that are not ready, which are problems of their own.
+    has_import_troubles: bool,
     problems: Vec<Problem>,
     notes: Vec<String>,
 }

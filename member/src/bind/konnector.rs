@@ -63,14 +63,15 @@ pub(crate) async fn run(env: &Env, absence: Absence, stop: &CancellationToken) -
             }
             // A kubeconfig that cannot be used is said on the bindings that name it.
             let target = credential.clone().and_then(|kubeconfig| Ok(Target::read(&kubeconfig)?));
-            let stop = stop.child_token();
+            let all = stop.clone();
+            let stop = all.child_token();
             let span = tracing::info_span!("contract", secret = name);
             let contract = provider::run(
                 env.clone(),
                 local.clone(),
                 (name.clone(), target),
                 absence.clone(),
-                stop.clone(),
+                (stop.clone(), all),
             );
             ending.spawn(contract.instrument(span));
             running.insert(name, Running { credential, stop });

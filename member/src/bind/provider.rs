@@ -49,13 +49,13 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 /// What a contract can say of itself before anything is known of it.
 type Credential = (String, Result<Target, Unusable>);
 
-/// Serves the contract of the credential until `stop`.
+/// Serves the contract of the credential until `stop`, which is also when `all` contracts are stopped.
 pub(crate) async fn run(
     env: Env,
     local: Local,
     (secret, target): Credential,
     absence: Absence,
-    stop: CancellationToken,
+    (stop, all): (CancellationToken, CancellationToken),
 ) {
     let link = watch::Sender::new(Link::Connecting);
     let bindings = Bindings::new(&env, &local, &secret, link.subscribe());
@@ -85,7 +85,8 @@ pub(crate) async fn run(
         }
         while let Some(contract) = connect((&env, &local, &secret), target.clone(), &link, &stop).await {
             let here = (&local, &*secret, &link);
-            let ended = Box::pin(serve(contract, bindings.clone(), here, absence.clone(), &stop)).await;
+            let ended =
+                Box::pin(serve(contract, bindings.clone(), here, absence.clone(), (&stop, &all))).await;
             match ended {
                 _ if stop.is_cancelled() => return,
                 Ended::Restored => tell_restored(&env, &local, &secret),
@@ -226,7 +227,7 @@ async fn serve(
     bindings: Bindings,
     (local, secret, link): (&Local, &str, &watch::Sender<Link>),
     absence: Absence,
-    stop: &CancellationToken,
+    (stop, all): (&CancellationToken, &CancellationToken),
 ) -> Ended {
     let (watches, mut tasks) = (Watches::default(), JoinSet::new());
     contract.watch(&watches, &mut tasks);
@@ -246,7 +247,8 @@ async fn serve(
     let (mut parts, work) = (JoinSet::new(), stop.child_token());
     parts.spawn(heartbeat.keep(work.clone()));
     parts.spawn(namespaces.keep(work.clone()));
-    parts.spawn(release_unused((contract.clone(), local.clone()), secret.to_owned(), work.clone()));
+    let stops = (work.clone(), all.clone());
+    parts.spawn(release_unused((contract.clone(), local.clone()), secret.to_owned(), stops));
     let syncs = Syncs::new((&contract, local), absence, bindings.unsynced(), beating);
     let kept = syncs.keep(bindings, &work);
     tokio::pin!(kept);

@@ -80,8 +80,8 @@ fn anothers(holder: &str, target: &Target) -> String {
     let (id, area) = (&target.us.cluster, &target.us.common_area);
     let remedy = remedy(target.wire.unwrap_or_default(), &target.cluster_set, id, area);
     format!(
-        "the records of cluster ID {id} in Namespace {area} of the leader's cluster stay: another running cluster uses that ID, whose \
-         Namespace kube-system has the uid at the beginning of {holder}. Once that cluster is gone, the leader's administrator deletes them with: {remedy}"
+        "the records of cluster ID {id} in Namespace {area} of the leader's cluster stay: another running cluster uses that ID \
+         ({holder} begins with the uid of its Namespace kube-system). Once that cluster is gone, the leader's administrator deletes them with: {remedy}"
     )
 }
 

@@ -90,7 +90,10 @@ pub(super) fn no_client(error: &client::Error, target: &Target) -> Verdict {
 pub(super) fn of(health: &Health, target: &Target) -> Verdict {
     let ready = |status, reason: &str, message: &str| Verdict::new(READY, status, reason, message);
     match health {
-        Health::Connecting => ready(Status::Unknown, CONNECTING, "the leader has not answered yet"),
+        Health::Connecting => {
+            let message = "the leader has not answered yet, or it is not known yet whether another cluster uses this cluster ID";
+            ready(Status::Unknown, CONNECTING, message)
+        }
         Health::Connected { rival: Some(rival), .. } => contested(rival, target),
         Health::Connected { leader_is_silent: true, .. } => leader_silent(target),
         Health::Connected { lacking, .. } if !lacking.is_empty() => outdated(lacking),

@@ -202,8 +202,13 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use kit::objects;
+
     use super::*;
-    use crate::offload::arrivals::{Known, Looks, events, seen};
+    use crate::{
+        identity::Identity,
+        offload::arrivals::{Known, Looks, events, seen},
+    };
 
     fn look(known: &Known, cluster: &str) -> BTreeMap<String, Changes> {
         let (entry, asking) = (known.all.clusters.get(&cluster.to_owned()), all_asking(&known.all));
@@ -241,6 +246,25 @@ mod tests {
         assert_eq!(seen, json!({"spec": {"desiredMapping": desired, "withdrawn": withdrawn}}));
         let new = Changes { keys: [one("new", Change::Desire("new-west".into()))].into(), left_out: 0 };
         assert_eq!(patch(&spec, 7, &new), json!({"spec": {"desiredMapping": {"new": "new-west"}}}));
+    }
+
+    #[test]
+    fn a_withdrawal_that_has_ended_is_asked_about_also_where_nothing_is_known_of_its_namespace() {
+        let us = Identity { cluster: "west".into(), common_area: "area".into() };
+        let known = Knowledge::new(us, "freeport".into(), None);
+        let map = |observed: i64| -> OwnMap {
+            let metadata = json!({"name": "1.west.east", "namespace": "area", "generation": 7});
+            let spec = json!({"origin": "west", "destination": "east", "desiredMapping": {}, "withdrawn": {"shop": 6}});
+            let status = json!({"observedGeneration": observed, "currentMapping": {}});
+            serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status})).unwrap()
+        };
+        let asked = |observed| {
+            known.change_own_maps(objects::Change::Apply(map(observed)));
+            differing(&known, "shop")
+        };
+        assert_eq!(asked(6), Vec::<String>::new(), "the host has not seen it yet");
+        assert_eq!(asked(7), ["east"]);
+        assert_eq!(differing(&known, "db"), Vec::<String>::new());
     }
 
     const LOOKS: Looks<Changes> =

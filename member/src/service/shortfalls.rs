@@ -108,7 +108,7 @@ pub(super) fn of(
         ),
         is_problem: false,
     });
-    [mass, too_many, not_ours, not_ready, left_out, addresses, unreached, nowhere, vanished, copies]
+    [mass, too_many, not_ours, left_out, addresses, unreached, not_ready, nowhere, vanished, copies]
         .into_iter()
         .flatten()
         .collect()
@@ -170,8 +170,8 @@ mod tests {
         let (imports, exports) = (About::Imports, About::Exports);
         let all = [
             (imports, "NotOurs", true),
-            (imports, "ImportsNotReady", true),
             (imports, "RecordsLeftOut", true),
+            (imports, "ImportsNotReady", true),
             (exports, "ServiceExportVanished", true),
         ];
         assert_eq!(said(&irregular, 7), all);

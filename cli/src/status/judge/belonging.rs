@@ -83,8 +83,8 @@ impl Verdict<'_> {
                     self.notes.push(format!("{place}: {}", said.message));
                     continue;
                 }
-                // Refused writes are a problem of their own, with the API server's words.
-                "ImportsNotReady" if !accepts_writes(set) => continue,
+                // Refused writes, and ServiceImports that are not ready, are problems of their own, with the reasons.
+                "ImportsNotReady" if self.has_import_troubles || !accepts_writes(set) => continue,
                 "ImportsNotReady" => {
                     "`kubectl describe serviceimport` of these gives the reason; where there is none, `freeport status` again in some seconds: the API \
                      server may refuse it"

@@ -15,14 +15,18 @@ use kit::{
     index::Shared,
     write::Writer,
 };
-use kube::{Api, Client};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{Patch, PatchParams},
+};
 use presence::{
-    claim::{Claim, LOOK, Standing},
+    claim::{Claim, LOOK, Standing, noted_other},
     heartbeat::{Announce, Heartbeats},
     lease::{Keeper, Presence},
     leases::Leases,
     restore::RestoreDetector,
 };
+use serde_json::json;
 use tokio::{
     sync::{Notify, watch},
     task::JoinSet,
@@ -79,11 +83,25 @@ async fn other_cluster(access: &Access) -> Result<Option<String>, Failure> {
     loop {
         let Some(announce) = announce(access).await? else { return Ok(None) };
         match claim.standing(&announce, &access.env.holder.cluster_uid, Instant::now()) {
+            // Noted first, as with a Lease: one that wakes while its records are withdrawn does not write them again.
+            Standing::Ours if noted_other(&announce, &access.env.holder.cluster_uid).is_some() => {
+                note_us(access, &announce).await?;
+            }
             Standing::Ours => return Ok(None),
             Standing::Taken(holder) => return Ok(Some(holder)),
             Standing::Unknown => tokio::time::sleep(LOOK).await,
         }
     }
+}
+
+/// Notes this cluster on the announce, in the version that was read.
+async fn note_us(access: &Access, announce: &Announce) -> Result<(), Failure> {
+    let announces = Api::<Announce>::namespaced(access.leader.clone(), &access.us.common_area);
+    let noted = json!({"metadata": {"resourceVersion": announce.resource_version(),
+        "annotations": {label::CLUSTER_UID: access.env.holder.cluster_uid}}});
+    let name = name::announce(&access.us.cluster);
+    let patched = announces.patch(&name, &PatchParams::default(), &Patch::Merge(noted)).await;
+    patched.map(drop).map_err(|error| classify(&error))
 }
 
 /// Withdraws while our Lease keeps the ID ours.

@@ -126,7 +126,10 @@ impl Keeping {
                 self.forget(secret).await?;
                 return Ok(None);
             }
-            Repair::Install(want) => (Some(self.install(there, &want).await?), "deleted"),
+            Repair::Install(want) => {
+                let what = if there.is_some() { "changed" } else { "deleted" };
+                (Some(self.install(there, &want).await?), what)
+            }
         };
         let Some(answer) = answer else { return Ok(None) };
         let message = format!(

@@ -12,7 +12,7 @@ pub(super) fn refused(refusals: &Refusals, us: &str, host: &str) -> Option<Verdi
 fn is_about_end(request: &Request, us: &str, host: &str) -> bool {
     let name = request.name.as_str();
     match (request.kind.as_str(), request.namespace.as_deref()) {
-        ("Node", None) => names::of_virtual_node(name) == Some(host),
+        ("Node", None) => request.verb == "delete" && names::of_virtual_node(name) == Some(host),
         ("NamespaceMap", Some(_)) => names::of_namespace_map(name) == Some((us, host)),
         ("ShadowPod", Some(_)) => {
             names::of_shadow_pod(name).is_some_and(|(home, to, _)| (home, to) == (us, host))

@@ -70,6 +70,7 @@ impl Importing {
             self.events.warn(import.object_ref(&()), "Import", "NotOurs", message);
             // What else is here of ours still leads clients to endpoints.
             if !entry.is_imported() {
+                self.note_ready(service, true);
                 return Ok(Outcome::Done);
             }
         }

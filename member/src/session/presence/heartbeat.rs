@@ -68,7 +68,10 @@ pub(super) async fn keep(
         presence.send_if_modified(|old| std::mem::replace(old, now.clone()) != now);
         match now {
             Presence::Restored => return,
-            Presence::Failing { .. } => tokio::time::sleep(backoff::LEADER.wait(failures)).await,
+            // A longer silence would look as if this cluster were gone.
+            Presence::Failing { .. } => {
+                tokio::time::sleep(backoff::LEADER.wait(failures).min(EVERY)).await;
+            }
             Presence::Held { .. } => tokio::time::sleep(EVERY).await,
             _ => tokio::time::sleep(LOOK).await,
         }
@@ -153,7 +156,8 @@ fn judge(announce: Option<&Announce>, us: &str, known: &mut Option<u64>) -> Pres
         *known = None;
         return Presence::Taken { holder: holder.to_owned(), stale: STALE };
     }
-    *known = version;
+    // Somebody took our uid off: it is noted again.
+    *known = version.filter(|_| announce.annotations().contains_key(CLUSTER_UID));
     match announce.meta().deletion_timestamp.is_some() {
         true => Presence::Failing { failure: Failure::Other(GOING.to_owned()) },
         false => Presence::Held { rival: None },
@@ -197,6 +201,7 @@ mod tests {
     fn at(version: &str) -> Announce {
         let mut announce = ours("2026-11-01T12:00:00Z");
         announce.metadata.resource_version = Some(version.into());
+        announce.annotations_mut().insert(CLUSTER_UID.to_owned(), "us".to_owned());
         serde_json::from_value(serde_json::to_value(announce).unwrap()).unwrap()
     }
 
@@ -229,6 +234,11 @@ mod tests {
         let taken = judge(Some(&announce), "us", &mut known);
         assert_eq!(taken, Presence::Taken { holder: "them".into(), stale: STALE });
         assert_eq!(known, None, "it is read again before it is written");
+        announce.annotations_mut().remove(CLUSTER_UID);
+        known = Some(9);
+        assert_eq!(judge(Some(&announce), "us", &mut known), Presence::Held { rival: None });
+        assert_eq!(known, None, "it is noted on the announce again");
+        announce.annotations_mut().insert(CLUSTER_UID.to_owned(), "them".to_owned());
         assert_eq!(judge(Some(&announce), "them", &mut known), Presence::Held { rival: None });
     }
 }

@@ -78,8 +78,15 @@ fn an_import_that_an_api_server_refuses_is_one_problem() {
     let connected = says("Ready", "True", "Connected", "exports and imports flow");
     let not_ready = says("ImportsComplete", "False", "ImportsNotReady", "shop/web is not ready");
     let refused = says("WritesAccepted", "False", "Refused", "refuses to create ServiceImport shop/web");
-    let set = set(Some("https://hub:6443"), &[connected, not_ready, refused]);
-    let report = report(&Found { sets: Ok(vec![set]), ..good() }, now());
-    let [problem] = &report.problems[..] else { panic!("{:?}", report.problems) };
-    assert!(problem.what.contains("refuses to create"), "{}", problem.what);
+    let of = |conditions: &[AntreaCondition], imports| {
+        let sets = Ok(vec![set(Some("https://hub:6443"), conditions)]);
+        let report = report(&Found { sets, imports: Some(Ok(imports)), ..good() }, now());
+        let [problem] = &report.problems[..] else { panic!("{:?}", report.problems) };
+        problem.what.clone()
+    };
+    let what = of(&[connected.clone(), not_ready.clone(), refused], vec![]);
+    assert!(what.contains("refuses to create"), "{what}");
+    let taken = entry("web", vec![says("Ready", "False", "ServiceNameTaken", "it exists")]);
+    let what = of(&[connected, not_ready], vec![taken]);
+    assert!(what.contains("ServiceNameTaken"), "{what}");
 }
