@@ -21,7 +21,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     args::{self, DaemonArgs, LogFormat, LogLevel, ProcessArgs},
-    client,
+    client::{self, Dial},
     election::{Election, Ended},
     events::{self, Events},
     failure,
@@ -39,6 +39,8 @@ const GRACE: Duration = Duration::from_secs(15);
 pub struct Env {
     /// Client for the cluster this daemon serves.
     pub client: Client,
+    /// Makes clients for other clusters.
+    pub dial: Dial,
     /// Namespace of this daemon.
     pub namespace: String,
     /// Who we are among the holders of Leases.
@@ -83,12 +85,23 @@ pub enum Error {
 pub struct Process {
     /// Client for the cluster it serves.
     pub client: Client,
+    /// Makes clients for other clusters.
+    pub dial: Dial,
     /// Metrics to count in.
     pub metrics: Metrics,
     /// To be set once it can do its work.
     pub ready: Readiness,
     /// Cancelled when it shall end.
     pub stop: CancellationToken,
+}
+
+/// Tells a process from all others of the same cluster.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// Name of the process: holder of Leases, and the reporting instance of Events.
+    pub name: String,
+    /// Random text that no other process has.
+    pub random: String,
 }
 
 /// [`run`] for a daemon: one of those who hold Leases and say what they do by Events.
@@ -101,7 +114,7 @@ where
     let process_of = |args: &A| args_of(args).process.clone();
     let daemon_of = |args: A, process: Process| {
         let of_daemon = args_of(&args).clone();
-        live_as_daemon(name, of_daemon, process, |env| daemon(args, env))
+        live_as_daemon(name, of_daemon, process, Instance::of_this_process(name), |env| daemon(args, env))
     };
     run(name, process_of, daemon_of)
 }
@@ -176,7 +189,8 @@ where
         "the admin server"
     });
     tracing::info!(version = env!("CARGO_PKG_VERSION"), listen = %args.listen, "{name} starts");
-    let program = program(Process { client, metrics, ready, stop: stop.clone() });
+    let dial = Dial::default();
+    let program = program(Process { client, dial, metrics, ready, stop: stop.clone() });
     parts.spawn(async move {
         program.await;
         name
@@ -194,19 +208,19 @@ where
 }
 
 /// Runs a daemon and sends its Events, until it has ended and all are sent; of several replicas, until another one is active.
-fn live_as_daemon<Fut>(
+pub fn live_as_daemon<Fut>(
     name: &'static str,
     args: DaemonArgs,
     process: Process,
+    instance: Instance,
     daemon: impl FnOnce(Env) -> Fut + Send + 'static,
 ) -> impl Future<Output = ()> + Send + 'static
 where
     Fut: Future<Output = ()> + Send + 'static,
 {
     let (namespace, pace) = (args.namespace(), args.pace());
-    let random = random();
-    let instance = instance(name, &random);
-    let Process { client: unguarded, metrics, ready, stop } = process;
+    let Instance { name: instance, random } = instance;
+    let Process { client: unguarded, dial, metrics, ready, stop } = process;
     let replica = args.replica.map(|replica| (Grant::new(), replica));
     let hold = replica.as_ref().map_or_else(Hold::sole, |(grant, replica)| grant.hold(name, replica));
     let client = hold.guard(unguarded.clone());
@@ -227,7 +241,7 @@ where
             };
             let holder = Holder { cluster_uid, instance };
             tracing::info!(%holder, "{name} knows its cluster");
-            daemon(Env { client, namespace, holder, hold, pace, metrics, events, ready, stop }).await;
+            daemon(Env { client, dial, namespace, holder, hold, pace, metrics, events, ready, stop }).await;
         };
         // Tasks of their own, so that Events are sent and the Lease of the active replica is renewed whatever the daemon is doing.
         let mut parts = JoinSet::new();
@@ -277,18 +291,16 @@ async fn cluster_uid(client: &Client) -> String {
     }
 }
 
-/// Tells this process from others of the same cluster: a Pod's host name is its own, a process on a shared host has its pid. Where
-/// a machine was copied, its Pods were, too: so each process has something random besides.
-fn instance(name: &str, random: &str) -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = Some(host.trim()).filter(|host| !host.is_empty()).unwrap_or(name);
-    format!("{host}-{}-{random}", std::process::id())
-}
-
-/// Something that no other process has.
-fn random() -> String {
-    let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
-    uuid.chars().take_while(char::is_ascii_hexdigit).collect()
+impl Instance {
+    /// That of the running process: a Pod's host name is its own, a process on a shared host has its pid. If a machine was copied,
+    /// its Pods were, too; then the random part differs.
+    fn of_this_process(program: &str) -> Self {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = Some(host.trim()).filter(|host| !host.is_empty()).unwrap_or(program);
+        let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
+        let random: String = uuid.chars().take_while(char::is_ascii_hexdigit).collect();
+        Self { name: format!("{host}-{}-{random}", std::process::id()), random }
+    }
 }
 
 /// kube's client logs whole answers that do not decode, Secrets included: only its errors are let through, at any level. Its

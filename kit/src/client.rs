@@ -104,6 +104,35 @@ fn patient(mut config: Config, silent: Duration) -> Result<Client, Error> {
     Client::try_from(config).map_err(|e| Error::Local(e.to_string()))
 }
 
+/// How a client for another cluster's API server is made: by [`remote`], or by a simulated network. Cloning shares it.
+#[derive(Clone)]
+pub struct Dial(Arc<MakeClient>);
+
+type MakeClient = dyn Fn(&str, &Credential, &Via) -> Result<Client, Error> + Send + Sync;
+
+impl Default for Dial {
+    fn default() -> Self {
+        Self::new(remote)
+    }
+}
+
+impl Dial {
+    /// Clients are made by `make`.
+    pub fn new(
+        make: impl Fn(&str, &Credential, &Via) -> Result<Client, Error> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(make))
+    }
+
+    /// A client for the API server at `server`.
+    ///
+    /// # Errors
+    /// As for [`remote`].
+    pub fn client(&self, server: &str, credential: &Credential, via: &Via) -> Result<Client, Error> {
+        (self.0)(server, credential, via)
+    }
+}
+
 /// A client for the leader, from the ClusterSet's `server`, with whatever the credential is at the time of each request.
 ///
 /// Many watches share one HTTP/2 connection, which is pinged, so that a link that died unseen is noticed.

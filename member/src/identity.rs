@@ -7,7 +7,10 @@ use api::{
     token::Claims,
 };
 use k8s_openapi::ByteString;
-use kit::{certificate::certificates, client};
+use kit::{
+    certificate::certificates,
+    client::{self, Dial},
+};
 use kube::Client;
 
 /// Identity of this member in the Common Area.
@@ -126,14 +129,14 @@ impl Target {
     }
 
     /// A client for the leader's API server.
-    pub(crate) fn client(&self) -> Result<Client, client::Error> {
-        Ok(self.connect()?.0)
+    pub(crate) fn client(&self, dial: &Dial) -> Result<Client, client::Error> {
+        Ok(self.connect(dial)?.0)
     }
 
     /// A client for the leader's API server, and its credential, which may be replaced.
-    pub(crate) fn connect(&self) -> Result<(Client, client::Credential), client::Error> {
+    pub(crate) fn connect(&self, dial: &Dial) -> Result<(Client, client::Credential), client::Error> {
         let credential = client::Credential::read(&self.credential)?;
-        Ok((client::remote(&self.server, &credential, &self.via)?, credential))
+        Ok((dial.client(&self.server, &credential, &self.via)?, credential))
     }
 }
 

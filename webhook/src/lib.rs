@@ -78,7 +78,7 @@ async fn serve(args: Args, process: Process) -> Result<(), Error> {
 }
 
 async fn serve_on(listener: TcpListener, args: Args, process: Process) -> Result<(), Error> {
-    let Process { client, metrics: registry, ready, stop } = process;
+    let Process { client, metrics: registry, ready, stop, .. } = process;
     let metrics = Metrics::new(&registry)?;
     let (offloadings, watch) =
         Offloadings::watch(client, registry, Duration::from_secs(args.relist_seconds.into()));

@@ -5,6 +5,7 @@ use std::time::Duration;
 use api::resource_export::ResourceExport;
 use futures::FutureExt;
 use kit::{
+    client::Dial,
     drive::drive,
     events,
     hold::Hold,
@@ -119,6 +120,7 @@ fn access() -> Access {
         guard: Arc::new(RestoreDetector::new(Api::default_namespaced(client.clone()), "test".into())),
         env: Env {
             client,
+            dial: Dial::default(),
             namespace: "freeport-system".into(),
             holder: Holder { cluster_uid: "u".into(), instance: "test".into() },
             hold: Hold::sole(),

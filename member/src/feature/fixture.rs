@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::{antrea::Members, lease::Pace, membership::Wire};
-use kit::{boot::Env, events, hold::Hold, holder::Holder, index::Shared, metrics::Metrics, serve::Readiness};
+use kit::{boot::Env, client::Dial, events, hold::Hold, holder::Holder, index::Shared, metrics::Metrics, serve::Readiness};
 use kube::{Client, Config};
 use presence::{heartbeat::Heartbeats, leases::Leases};
 use tokio_util::sync::CancellationToken;
@@ -23,6 +23,7 @@ pub(crate) fn access() -> Access {
     let (events, _) = events::channel(client(), "member", "pod".into(), metrics.clone());
     let env = Env {
         client: client(),
+        dial: Dial::default(),
         namespace: "freeport-system".into(),
         holder: Holder { cluster_uid: "uid".into(), instance: "pod".into() },
         hold: Hold::sole(),

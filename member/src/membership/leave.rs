@@ -131,7 +131,7 @@ impl Leaving {
     async fn withdraw_until_done(&self, target: &Target) {
         let (mut failures, mut removed) = (0, false);
         loop {
-            let done = match target.client() {
+            let done = match target.client(&self.env.dial) {
                 Ok(client) => {
                     let client = self.env.hold.guard(client);
                     let withdrawn = withdraw(&self.env, &self.features, &self.home, target, client).await;

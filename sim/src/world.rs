@@ -1,0 +1,182 @@
+//! A ClusterSet in one process: an API server for each cluster, and the daemons.
+
+mod daemon;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use cli::objects::{Object, access, area, crds, leader, member, offload};
+use k8s_openapi::ByteString;
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use self::daemon::Daemon;
+pub use self::daemon::{leader_name, member_name};
+use crate::{
+    authority,
+    clock::Random,
+    net::{self, Net},
+    server::Server,
+};
+
+/// How often the controllers of Kubernetes look at a cluster.
+const CONTROLLERS: Duration = Duration::from_secs(2);
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Of everything random.
+    pub seed: u64,
+    /// Name of the ClusterSet.
+    pub set: String,
+    /// The first one leads.
+    pub clusters: Vec<ClusterPlan>,
+    /// The leader's cluster is no member.
+    pub is_dedicated: bool,
+    /// See `--lease-seconds`.
+    pub lease_seconds: u16,
+    /// All members offload Namespaces.
+    pub offload: bool,
+}
+
+/// A cluster that is simulated.
+#[derive(Clone, Debug)]
+pub struct ClusterPlan {
+    /// Its name, which is its ID.
+    pub name: String,
+    /// Services have both IP families.
+    pub is_dual: bool,
+}
+
+/// A ClusterSet.
+pub struct World {
+    pub net: Arc<Net>,
+    pub plan: Plan,
+    servers: BTreeMap<String, Arc<Server>>,
+    daemons: Mutex<BTreeMap<String, Daemon>>,
+    /// Certificate of every API server's authority, PEM.
+    authority: String,
+    _controllers: JoinSet<()>,
+}
+
+fn address(cluster: &str) -> String {
+    format!("https://{cluster}.sim:6443")
+}
+
+impl World {
+    /// Clusters with everything that `freeport init` and `join` install, in which no daemon runs yet.
+    pub fn new(plan: Plan) -> Self {
+        let mut random = Random::new(plan.seed);
+        let net = Net::new(random.next());
+        let servers = plan.clusters.iter().map(|ClusterPlan { name, is_dual }| {
+            (name.clone(), Server::new(name, random.next(), *is_dual))
+        });
+        let servers: BTreeMap<_, _> = servers.collect();
+        let mut controllers = JoinSet::new();
+        let all: Vec<_> = servers.values().cloned().collect();
+        controllers.spawn(async move {
+            loop {
+                tokio::time::sleep(CONTROLLERS).await;
+                all.iter().for_each(|server| server.tick());
+            }
+        });
+        let world = Self {
+            net,
+            plan,
+            servers,
+            daemons: Mutex::default(),
+            authority: authority::certificate(),
+            _controllers: controllers,
+        };
+        world.install("first");
+        world
+    }
+
+    /// Installs what `freeport init` and `join` do. Members with another `token` start another session.
+    pub fn install(&self, token: &str) {
+        let set = self.plan.set.as_str();
+        let ensure = |server: &Server, all: &[Object]| all.iter().for_each(|object| server.ensure(&object.body));
+        let hub = self.server(self.leader());
+        crds::leader().iter().for_each(|object| hub.install(&object.body));
+        ensure(hub, &leader::objects());
+        ensure(hub, &area::objects(set, self.leader()));
+        if self.plan.offload {
+            ensure(hub, &offload::leader_crds());
+        }
+        for id in self.members() {
+            let server = self.server(id);
+            ensure(hub, &access::objects(set, id, server.uid("namespaces", "kube-system").as_deref()));
+            crds::member().iter().for_each(|object| server.install(&object.body));
+            ensure(server, &member::objects());
+            if self.plan.offload {
+                ensure(server, &offload::member_crds());
+                ensure(server, &offload::member());
+            }
+            for mut object in member::credential(set) {
+                if object.body["kind"] == "Secret" {
+                    object.body["data"] = self.credential(id, token);
+                }
+                server.install(&object.body);
+            }
+            server.ensure(&member::cluster_set(set, id, self.leader(), &address(self.leader())).body);
+        }
+    }
+
+    fn credential(&self, id: &str, token: &str) -> Value {
+        let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
+        json!({"ca.crt": bytes(&self.authority), "named-ca.crt": bytes(&self.authority), "token": bytes(&format!("{id}-{token}"))})
+    }
+
+    /// Name of the cluster that leads.
+    pub fn leader(&self) -> &str {
+        self.plan.clusters.first().map_or("", |cluster| &cluster.name)
+    }
+
+    /// Names of all clusters, the leader's first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.plan.clusters.iter().map(|cluster| cluster.name.as_str())
+    }
+
+    /// Names of the clusters that export and import.
+    pub fn members(&self) -> impl Iterator<Item = &str> {
+        self.names().skip(usize::from(self.plan.is_dedicated))
+    }
+
+    pub fn server(&self, name: &str) -> &Arc<Server> {
+        match self.servers.get(name) {
+            Some(server) => server,
+            None => panic!("there is no cluster {name}"),
+        }
+    }
+
+    /// A client of an administrator.
+    pub fn admin(&self, cluster: &str) -> Client {
+        net::client(&self.net, self.server(cluster), "admin")
+    }
+
+    /// Whether every member reports that it is connected; if not, what one of them reports.
+    pub fn is_connected(&self) -> Result<(), String> {
+        for name in self.members() {
+            let sets = self.server(name).all("multicluster.crd.antrea.io", "clustersets");
+            let conditions = sets.iter().flat_map(|set| set["status"]["conditions"].as_array().into_iter().flatten());
+            let ready: Vec<_> = conditions.filter(|condition| condition["type"] == "Ready").collect();
+            if !ready.iter().any(|condition| condition["status"] == "True") {
+                return Err(format!("{name}: {ready:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes of all API servers. A daemon that is settled renews its Leases alone.
+    pub fn writes(&self) -> u64 {
+        self.servers.values().map(|server| server.writes()).sum()
+    }
+
+    fn daemons(&self) -> MutexGuard<'_, BTreeMap<String, Daemon>> {
+        self.daemons.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

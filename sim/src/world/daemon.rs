@@ -1,0 +1,152 @@
+//! The daemons of a ClusterSet, as tasks: started, stopped, killed.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use api::label;
+use clap::Parser;
+use cli::objects::SYSTEM;
+use kit::{
+    boot::{Env, Instance, Process, live_as_daemon},
+    client::{Dial, Error},
+    metrics::Metrics,
+    serve::Readiness,
+};
+use tokio::{task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use super::{World, address};
+use crate::{
+    net::{self, Net},
+    server::Server,
+};
+
+/// A daemon has to stop within this time.
+const GRACE: Duration = Duration::from_secs(25);
+
+pub(super) struct Daemon {
+    tasks: JoinSet<()>,
+    stop: CancellationToken,
+    ready: Readiness,
+    metrics: Metrics,
+    /// How often it was started.
+    starts: u32,
+}
+
+/// Name of the leader's process in `cluster`.
+pub fn leader_name(cluster: &str) -> String {
+    format!("{}-{cluster}", label::LEADER)
+}
+
+/// Name of the member's process in `cluster`.
+pub fn member_name(cluster: &str) -> String {
+    format!("{}-{cluster}", label::MEMBER)
+}
+
+/// Connects to the API servers of `servers` by their addresses, as process `name`.
+fn dial(servers: BTreeMap<String, Arc<Server>>, net: Arc<Net>, name: String) -> Dial {
+    Dial::new(move |url, _, _| {
+        let found = servers.values().find(|server| address(&server.name) == url.trim_end_matches('/'));
+        let server = found.ok_or_else(|| Error::Server(url.to_owned()))?;
+        Ok(net::client(&net, server, &name))
+    })
+}
+
+impl World {
+    /// Names of all daemons, the leader's first.
+    pub fn all_daemons(&self) -> Vec<String> {
+        [leader_name(self.leader())].into_iter().chain(self.members().map(member_name)).collect()
+    }
+
+    pub fn start_all(&self) {
+        self.all_daemons().iter().for_each(|daemon| self.start(daemon));
+    }
+
+    /// Starts a daemon, which does not run.
+    pub fn start(&self, daemon: &str) {
+        let program = if daemon.starts_with(label::LEADER) { label::LEADER } else { label::MEMBER };
+        let cluster = daemon.strip_prefix(program).and_then(|rest| rest.strip_prefix('-')).unwrap_or_default();
+        let client = net::client(&self.net, self.server(cluster), daemon);
+        let Ok(metrics) = Metrics::new() else { panic!("metrics do not fit together") };
+        let (stop, ready) = (CancellationToken::new(), Readiness::default());
+        let starts = self.daemons().get(daemon).map_or(0, |daemon| daemon.starts) + 1;
+        let instance = Instance { name: format!("{daemon}-{starts}"), random: format!("{daemon}-{starts}") };
+        let process = Process {
+            client,
+            dial: dial(self.servers.clone(), self.net.clone(), daemon.to_owned()),
+            metrics: metrics.clone(),
+            ready: ready.clone(),
+            stop: stop.clone(),
+        };
+        let seconds = self.plan.lease_seconds.to_string();
+        let shared = ["--lease-seconds", &seconds, "--namespace", SYSTEM];
+        let span = tracing::error_span!("daemon", at = daemon);
+        let mut tasks = JoinSet::new();
+        if program == label::LEADER {
+            let args = leader::Args::parse_from([program].into_iter().chain(shared));
+            let of_daemon = args.daemon.clone();
+            let run = |env: Env| leader::run(env, args);
+            tasks.spawn(live_as_daemon(program, of_daemon, process, instance, run).instrument(span));
+        } else {
+            let offload = self.plan.offload.then_some("--offload");
+            let flags = shared.into_iter().chain(["--probe", "off"]).chain(offload);
+            let args = member::Args::parse_from([program].into_iter().chain(flags));
+            let of_daemon = args.daemon.clone();
+            let run = |env: Env| member::run(args, env);
+            tasks.spawn(live_as_daemon(program, of_daemon, process, instance, run).instrument(span));
+        }
+        self.net.log(format_args!("-- {daemon} starts"));
+        self.daemons().insert(daemon.to_owned(), Daemon { tasks, stop, ready, metrics, starts });
+    }
+
+    /// Kills a daemon: nothing of it runs on. Requests that it has sent arrive.
+    pub fn kill(&self, name: &str) {
+        self.net.log(format_args!("-- {name} is killed"));
+        if let Some(daemon) = self.daemons().get_mut(name) {
+            daemon.tasks = JoinSet::new();
+        }
+    }
+
+    /// Stops a daemon as SIGTERM does; returns when it has ended. Panics if that takes longer than a Pod may take.
+    pub async fn stop(&self, name: &str) {
+        self.net.log(format_args!("-- {name} stops"));
+        let tasks = self.daemons().get_mut(name).map(|daemon| {
+            daemon.stop.cancel();
+            std::mem::take(&mut daemon.tasks)
+        });
+        let ended = async {
+            if let Some(mut tasks) = tasks {
+                while tasks.join_next().await.is_some() {}
+            }
+        };
+        assert!(timeout(GRACE, ended).await.is_ok(), "{name} does not stop");
+    }
+
+    pub fn is_running(&self, name: &str) -> bool {
+        self.daemons().get(name).is_some_and(|daemon| !daemon.tasks.is_empty())
+    }
+
+    /// Ends all daemons.
+    pub fn end(&self) {
+        self.daemons().clear();
+    }
+
+    /// Panics if a daemon has.
+    pub fn check(&self) {
+        for (name, daemon) in self.daemons().iter_mut() {
+            if let Some(Err(error)) = daemon.tasks.try_join_next() {
+                panic!("{name} panicked: {error}");
+            }
+        }
+    }
+
+    /// Whether a daemon is ready, as `/readyz` reports it.
+    pub fn is_ready(&self, name: &str) -> bool {
+        self.daemons().get(name).is_some_and(|daemon| daemon.ready.get().is_ok())
+    }
+
+    /// The metrics of a daemon, of its last start if it does not run.
+    pub fn metrics(&self, name: &str) -> Option<Metrics> {
+        self.daemons().get(name).map(|daemon| daemon.metrics.clone())
+    }
+}
