@@ -36,6 +36,7 @@
 //! | [`say`](mod@say) | lines that are shown of tests that pass, too |
 //! | [`schedule`] | which test starts next |
 //! | [`seen`] | what a user sees of an import or an export |
+//! | [`simulated`] | the ground on which clusters and daemons are simulated |
 //! | [`tunnel`] | a proxy that makes tunnels to an API server |
 //! | [`trap`] | at which of its writes a daemon is killed |
 //! | [`turn`](mod@turn) | where tests wait for that |
@@ -95,6 +96,7 @@ pub mod seen;
 pub mod shared;
 pub mod shell;
 pub mod trap;
+pub mod simulated;
 pub mod tunnel;
 pub mod turn;
 pub mod victim;

@@ -19,7 +19,7 @@ pub use self::daemon::{leader_name, member_name};
 use crate::{
     authority,
     clock::Random,
-    net::{self, Net},
+    net::{Caller, Net},
     server::Server,
 };
 
@@ -126,6 +126,23 @@ impl World {
         }
     }
 
+    /// Replaces a cluster by an empty one at the same address.
+    pub fn replace(&self, cluster: &str) {
+        self.net.log(format_args!("-- {cluster} is replaced by an empty cluster"));
+        let seed = self.net.below(u64::MAX);
+        self.server(cluster).replace(seed);
+    }
+
+    /// Runs `freeport init` and `join` again; a leader that runs starts again, as it does with another credential.
+    pub async fn install_again(&self) {
+        self.install("again");
+        let leader = leader_name(self.leader());
+        if self.is_running(&leader) {
+            self.stop(&leader).await;
+            self.start(&leader);
+        }
+    }
+
     fn credential(&self, id: &str, token: &str) -> Value {
         let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
         json!({"ca.crt": bytes(&self.authority), "named-ca.crt": bytes(&self.authority), "token": bytes(&format!("{id}-{token}"))})
@@ -155,7 +172,7 @@ impl World {
 
     /// A client of an administrator.
     pub fn admin(&self, cluster: &str) -> Client {
-        net::client(&self.net, self.server(cluster), "admin")
+        self.net.client(self.server(cluster), Caller::admin())
     }
 
     /// Whether every member reports that it is connected; if not, what one of them reports.

@@ -26,7 +26,7 @@ const AFTER: &str = "60";
 async fn start_leader(world: &World, how: End) {
     world.end(LEADER, how).await;
     let daemon = world.daemon(LEADER).spec.clone();
-    world.fleet.run(daemon.args(["--evict-after", AFTER])).await.unwrap();
+    world.real().fleet.run(daemon.args(["--evict-after", AFTER])).await.unwrap();
     world.is_there(LEADER).await;
 }
 

@@ -55,7 +55,7 @@ fn a_credential_that_is_missing_or_wrong_is_said_and_another_one_is_taken() {
         })
         .await;
 
-        let other = fs::read(world.fleet.cluster("east").unwrap().ca_certificate()).unwrap();
+        let other = fs::read(world.real().fleet.cluster("east").unwrap().ca_certificate()).unwrap();
         put_secret(world, &[("ca.crt", Some(&other))]).await;
         let message = world.member_says("east", ("False", "CertificateUntrusted")).await;
         assert!(message.contains("ca.crt"), "{message}");
@@ -71,7 +71,7 @@ fn a_credential_that_is_missing_or_wrong_is_said_and_another_one_is_taken() {
 #[e2e::test]
 fn a_leader_that_is_away_is_said_and_found_again() {
     alone(async |world| {
-        let leader = world.fleet.cluster("leader").unwrap();
+        let leader = world.real().fleet.cluster("leader").unwrap();
         leader.kill(Component::ApiServer).await.unwrap();
         let message = world.member_says("east", ("False", "LeaderUnreachable")).await;
         assert!(message.contains(&leader.server()), "{message}");

@@ -106,7 +106,7 @@ fn r60_without_the_leader_the_imports_go_at_once_and_the_rest_when_it_is_back() 
     alone(async |world| {
         let (ns, east) = ("alone", world.cluster("east"));
         exchanged(world, ns).await;
-        let leader = world.fleet.cluster("leader").unwrap();
+        let leader = world.real().fleet.cluster("leader").unwrap();
         leader.kill(Component::ApiServer).await.unwrap();
         let set: ClusterSet = east.take(SYSTEM, SET).await;
         imports_are_gone(world, ns).await;

@@ -60,7 +60,7 @@ fn endpoints_objects_follow_the_slices_and_go_with_the_flag() {
         }
         assert_eq!(addresses(west, ns, "web").await, None);
         world.end(WEST, End::Stop).await;
-        world.fleet.run(world.daemon(WEST).spec.clone().args(["--endpoints-objects"])).await.unwrap();
+        world.real().fleet.run(world.daemon(WEST).spec.clone().args(["--endpoints-objects"])).await.unwrap();
         for service in ["web", "api"] {
             until(west, ns, service, &["10.1.0.1"]).await;
         }

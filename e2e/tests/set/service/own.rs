@@ -43,7 +43,7 @@ async fn both(world: &World, ns: &str) -> Imported {
 fn a3_own_endpoints_follow_without_the_leader_from_the_first_second() {
     alone(async |world| {
         let ns = &world.namespace("own", &["east", "west"]).await;
-        let (east, leader) = (world.cluster("east"), world.fleet.cluster("leader").unwrap());
+        let (east, leader) = (world.cluster("east"), world.real().fleet.cluster("leader").unwrap());
         for (cluster, address) in [("east", "10.1.0.1"), ("west", "10.2.0.1")] {
             world.cluster(cluster).exported(ns, "web", &[address]).await;
         }

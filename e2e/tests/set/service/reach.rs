@@ -26,7 +26,7 @@ const SOURCE: &str = "multicluster.kubernetes.io/source-cluster";
 
 async fn start_probing(world: &World) {
     let daemon = world.daemon(PROBING).spec.clone();
-    world.fleet.run(daemon.args(["--probe", "on"])).await.unwrap();
+    world.real().fleet.run(daemon.args(["--probe", "on"])).await.unwrap();
 }
 
 /// Exports the Service with that server as its endpoint.
