@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{
     fixture::{AREA, CLUSTERS, World},
     say::say,
-    world::Ground,
+    world::{Ground, Simulated},
 };
 
 /// A point in all audit logs.
@@ -19,7 +19,7 @@ use crate::{
 pub struct Mark(Vec<u64>);
 
 pub fn mark(world: &World) -> Mark {
-    if let Ground::Simulated(world) = &world.ground {
+    if let Ground::Simulated(Simulated { world, .. }) = &world.ground {
         return Mark(vec![world.net.audited()]);
     }
     Mark(CLUSTERS.iter().map(|cluster| complete_lines(world, cluster, 0).len() as u64).collect())
@@ -110,7 +110,7 @@ impl Written {
 
 /// The requests of anybody that write, since then, refused ones too.
 pub fn written(world: &World, since: &Mark) -> Vec<Written> {
-    if let Ground::Simulated(world) = &world.ground {
+    if let Ground::Simulated(Simulated { world, .. }) = &world.ground {
         let events = world.net.audit_since(since.0[0]);
         let cluster = |name: &str| CLUSTERS.into_iter().find(|cluster| *cluster == name).unwrap();
         return events.into_iter().map(|(name, event)| Written { cluster: cluster(&name), event }).collect();

@@ -14,7 +14,7 @@ use crate::{
     fixture::{AREA, CLUSTERS, World},
     metrics::Metrics,
     waiting::{VOUCHED, eventually, within},
-    world::Ground,
+    world::{Ground, Simulated},
 };
 
 pub const LEADER: &str = "freeport-leader-leader";
@@ -32,7 +32,7 @@ pub enum End {
 
 impl World {
     pub async fn end(&self, daemon: &str, how: End) {
-        if let Ground::Simulated(world) = &self.ground {
+        if let Ground::Simulated(Simulated { world, .. }) = &self.ground {
             return match how {
                 End::Crash => world.kill(daemon),
                 End::Stop => world.stop(daemon).await,
@@ -73,13 +73,13 @@ impl World {
     pub async fn launch(&self, daemon: &str) {
         match &self.ground {
             Ground::Real(real) => drop(self.daemon(daemon).start(&real.fleet).await.unwrap()),
-            Ground::Simulated(world) => world.start(daemon),
+            Ground::Simulated(Simulated { world, .. }) => world.start(daemon),
         }
     }
 
     /// What a daemon measures now.
     pub async fn metrics(&self, daemon: &str) -> Result<Metrics, String> {
-        if let Ground::Simulated(world) = &self.ground {
+        if let Ground::Simulated(Simulated { world, .. }) = &self.ground {
             let metrics = world.metrics(daemon).ok_or_else(|| format!("{daemon} was never started"))?;
             return metrics.render().map(|(_, text)| Metrics::parse(text)).map_err(|error| error.to_string());
         }
@@ -140,7 +140,10 @@ impl World {
 
     /// The last lines of a daemon's log, for failure messages.
     pub fn log_tail(&self, daemon: &str) -> String {
-        let Ground::Real(real) = &self.ground else { return "daemons.log is kept".to_owned() };
+        let real = match &self.ground {
+            Ground::Real(real) => real,
+            Ground::Simulated(simulated) => return simulated.log.tail(daemon),
+        };
         let log = real.fleet.dir().join("logs").join(format!("{daemon}.log"));
         log_tail(&log)
     }

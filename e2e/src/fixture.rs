@@ -5,9 +5,9 @@ use api::{announce::MemberClusterAnnounce, name, resource_import::ResourceImport
 use fleet::cluster_set::{self, Composition};
 use kube::{ResourceExt, api::ListParams};
 
-use crate::{pool::Pool, shared::Shared, simulated, waiting::eventually};
+use crate::{ground, pool::Pool, shared::Shared, simulated, waiting::eventually};
 
-use crate::world::Ground;
+use crate::world::{Ground, Simulated};
 
 pub use crate::world::World;
 /// Namespace of the daemons.
@@ -46,16 +46,16 @@ async fn with_set(mut world: World) -> World {
 
 /// Runs a test that gets along with others.
 pub fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
-    if simulated::is_simulated() {
-        return simulated::with_set(&FAMILIES, false, test);
+    if ground::is_simulated() {
+        return simulated::with_set(SET, &FAMILIES, false, test);
     }
     SHARED.beside(test);
 }
 
 /// Runs a test that has a ClusterSet for itself, in which nothing of earlier tests is left; see [`Pool::alone`].
 pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
-    if simulated::is_simulated() {
-        return simulated::with_set(&FAMILIES, false, test);
+    if ground::is_simulated() {
+        return simulated::with_set(SET, &FAMILIES, false, test);
     }
     POOL.alone(|world| async move {
         world.quiet().await;
@@ -83,7 +83,7 @@ pub async fn make_whole(world: &World) {
             }
             cluster_set::ready(&real.fleet, SET, &real.daemons).await.unwrap();
         }
-        Ground::Simulated(world) => {
+        Ground::Simulated(Simulated { world, .. }) => {
             world.start_all_that_ended();
             eventually("all members are connected", || async { world.is_connected() }).await;
         }

@@ -4,7 +4,7 @@
 //! are not in the [`gate`] count as ignored; with `FREEPORT_TESTS=all` they do not. `--folder` names a folder of them. Tests that fail run
 //! once more, alone, when the others are done.
 //!
-//! A test runs on the real ground, on the [simulated](crate::simulated) one, or on both. On the simulated one its name begins with `simulated::`.
+//! A test runs on the real ground, on the [simulated](crate::ground) one, or on both. On the simulated one its name begins with `simulated::`.
 //!
 //! | module | holds |
 //! |---|---|
@@ -39,7 +39,7 @@ pub use inventory;
 pub use self::report::folder;
 
 use self::report::Ran;
-use crate::simulated;
+use crate::ground;
 
 /// So many tests that fail run once more. With more unsteady ones the run has failed whatever they do.
 const AGAIN: usize = 2;
@@ -48,6 +48,11 @@ const AGAIN: usize = 2;
 const PREFIX: &str = "simulated::";
 /// Folders whose tests run on the simulated ground too, and all of them in the gate.
 const SIMULATED: &[&str] = &["set::service::", "set::membership::", "set::vanish::"];
+
+/// Whether a test runs on the simulated ground too.
+pub fn runs_simulated(path: &str, needs_real: bool) -> bool {
+    !needs_real && SIMULATED.iter().any(|folder| path.starts_with(folder))
+}
 
 /// A test, as `#[e2e::test]` notes it.
 pub struct Test {
@@ -90,7 +95,7 @@ impl OnGround {
     /// None if the test needs real programs.
     fn simulated(test: &'static Test) -> Option<Self> {
         let path = test.path();
-        let runs = !test.needs_real && SIMULATED.iter().any(|folder| path.starts_with(folder));
+        let runs = runs_simulated(&path, test.needs_real);
         runs.then(|| Self { path: format!("{PREFIX}{path}"), test, is_simulated: true })
     }
 
@@ -216,7 +221,7 @@ fn one_after_the_other(trials: Vec<Trial>) -> Conclusion {
 
 fn attempt(test: &OnGround, shows_all: bool, log: &Log) -> Result<(), Failed> {
     let run = || record::run(&test.path, test.test.run, shows_all);
-    let (turn, failure) = if test.is_simulated { simulated::on_ground(run) } else { run() };
+    let (turn, failure) = if test.is_simulated { ground::simulated(run) } else { run() };
     let failed = failure.as_ref().map(Failed::from);
     log.add(Ran { path: test.path.clone(), turn, failure });
     failed.map_or(Ok(()), Err)

@@ -6,7 +6,7 @@ use fleet::{Cluster, Component, cluster_set::Composition};
 
 use crate::{
     fixture::{SET, World},
-    world::Ground,
+    world::{Ground, Simulated},
 };
 
 /// A copy of what a cluster held.
@@ -28,7 +28,7 @@ impl World {
     /// Copies what a cluster holds. Its API server is away meanwhile.
     pub async fn back_up(&self, cluster: &str) -> Backup {
         let name = cluster.to_owned();
-        if let Ground::Simulated(world) = &self.ground {
+        if let Ground::Simulated(Simulated { world, .. }) = &self.ground {
             let data = Copied::Simulated(world.server(cluster).back_up());
             tokio::time::sleep(COPYING).await;
             return Backup { cluster: name, data };
@@ -44,7 +44,7 @@ impl World {
     /// Puts the cluster back to what it was.
     pub async fn restore(&self, backup: &Backup) {
         let copied = match (&self.ground, &backup.data) {
-            (Ground::Simulated(world), Copied::Simulated(data)) => {
+            (Ground::Simulated(Simulated { world, .. }), Copied::Simulated(data)) => {
                 return world.server(&backup.cluster).restore(data);
             }
             (Ground::Real(_), Copied::Files(data)) => data.path(),
@@ -60,7 +60,7 @@ impl World {
 
     /// Replaces the leader's cluster by an empty one under the same address and authority.
     pub async fn replace_leader(&self) {
-        if let Ground::Simulated(world) = &self.ground {
+        if let Ground::Simulated(Simulated { world, .. }) = &self.ground {
             return world.replace(world.leader());
         }
         let cluster = self.real().fleet.cluster("leader").unwrap();
@@ -73,7 +73,7 @@ impl World {
 
     /// Runs `freeport init` and `join` again, and starts the daemons that run and have got another credential.
     pub async fn set_up_again(&self) {
-        if let Ground::Simulated(world) = &self.ground {
+        if let Ground::Simulated(Simulated { world, .. }) = &self.ground {
             return world.install_again().await;
         }
         self.set_up_again_as(&Composition::of_all(&self.real().fleet, SET)).await;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
-use crate::{harness::waits, simulated::is_simulated};
+use crate::{ground::is_simulated, harness::waits};
 
 /// A kind of wait, and how long it takes at the most: longer ones fail the test. Five times what the longest one takes on a machine
 /// with two busy cores; `target/e2e/*.waits` has what they took.

@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::Secret;
 use crate::{
     bring_up::bring_up,
     cluster::Cluster,
+    ground::Log,
     say::note,
     shared::{Fixture, end_fleet},
     waiting::{NAMESPACE_GONE, eventually, within},
@@ -48,7 +49,7 @@ pub enum Ground {
     /// Programs that run on this machine.
     Real(Real),
     /// Tasks in this process; see [`crate::simulated`].
-    Simulated(sim::world::World),
+    Simulated(Simulated),
 }
 
 /// A fleet and its daemons.
@@ -58,6 +59,13 @@ pub struct Real {
     pub daemons: Vec<Daemon>,
     /// Environment in which they run: [`pace`], [`no_probes`] and [`short_tokens`], unless something is measured.
     pub env: Vec<(String, String)>,
+}
+
+/// A simulated ClusterSet.
+pub struct Simulated {
+    pub world: sim::world::World,
+    /// What its daemons log.
+    pub log: Log,
 }
 
 impl Fixture for World {
@@ -72,17 +80,17 @@ impl World {
         Self { ground: Ground::Real(Real { fleet, daemons: Vec::new(), env }), clusters }
     }
 
-    /// Simulated clusters.
-    pub fn simulated(world: sim::world::World) -> Self {
+    /// Simulated clusters, whose daemons write `log`.
+    pub fn simulated(world: sim::world::World, log: Log) -> Self {
         let administrator = |name: &str| Cluster { name: name.to_owned(), client: world.admin(name) };
         let clusters = world.names().map(administrator).collect();
-        Self { ground: Ground::Simulated(world), clusters }
+        Self { ground: Ground::Simulated(Simulated { world, log }), clusters }
     }
 
     /// The simulated ClusterSet.
     pub fn sim(&self) -> &sim::world::World {
         match &self.ground {
-            Ground::Simulated(world) => world,
+            Ground::Simulated(simulated) => &simulated.world,
             Ground::Real(_) => panic!("this test needs a simulation"),
         }
     }

@@ -8,8 +8,8 @@
 //! | [`net`] | the network between clients and API servers: latency, faults, a log |
 //! | [`world`] | a ClusterSet and its daemons |
 
-pub mod clock;
 mod authority;
+pub mod clock;
 mod defaults;
 mod fields;
 mod kinds;

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use crate::{
-    defaults,
     clock::Random,
+    defaults,
     fields::Write,
     kinds::{Kind, built_in},
     select::Selector,
@@ -205,7 +205,11 @@ impl Server {
     pub fn all(&self, group: &str, plural: &str) -> Vec<Value> {
         let state = self.lock();
         let collection = state.collections.get(&(group.to_owned(), plural.to_owned()));
-        collection.into_iter().flat_map(|all| all.objects.values()).map(|object| object.value.clone()).collect()
+        collection
+            .into_iter()
+            .flat_map(|all| all.objects.values())
+            .map(|object| object.value.clone())
+            .collect()
     }
 
     /// Everything that is stored, without what differs from run to run.
@@ -245,7 +249,9 @@ impl State {
         let mut state = Self {
             version: 100,
             base: 100,
-            kinds: built_in().map(|kind| ((kind.group.clone(), kind.plural.clone()), Arc::new(kind))).collect(),
+            kinds: built_in()
+                .map(|kind| ((kind.group.clone(), kind.plural.clone()), Arc::new(kind)))
+                .collect(),
             collections: BTreeMap::new(),
             pages: BTreeMap::new(),
             next_page: 0,
@@ -305,7 +311,13 @@ impl State {
         let kind = self.kinds.values().find(|kind| kind.group == group && body["kind"] == kind.kind.as_str());
         let Some(kind) = kind.cloned() else { panic!("no kind {} {}", body["apiVersion"], body["kind"]) };
         let (namespace, name) = (text(&body["metadata"]["namespace"]), text(&body["metadata"]["name"]));
-        let target = Target { kind, version: version.into(), namespace, name: String::new(), subresource: String::new() };
+        let target = Target {
+            kind,
+            version: version.into(),
+            namespace,
+            name: String::new(),
+            subresource: String::new(),
+        };
         let ask = Ask { body: Bytes::from(body.to_string()), agent: "admin".into(), ..Ask::default() };
         match self.create(&target, &ask) {
             Err(refusal) if refusal.code == 409 && replaces => {
@@ -329,7 +341,9 @@ impl State {
         let version = version.ok_or_else(no_path)?;
         let rest: Vec<&str> = steps.collect();
         let (namespace, rest) = match rest.as_slice() {
-            ["namespaces", namespace, plural, ..] if !(group.is_empty() && matches!(*plural, "status" | "finalize")) => {
+            ["namespaces", namespace, plural, ..]
+                if !(group.is_empty() && matches!(*plural, "status" | "finalize")) =>
+            {
                 (*namespace, &rest[2..])
             }
             _ => ("", rest.as_slice()),
@@ -373,15 +387,23 @@ impl State {
                 Ok(whole(200, written(&object, &shape, &target.kind)))
             }
             ("POST", false) if target.subresource == "binding" => self.bind(&target, ask),
-            ("POST", true) => self.create(&target, ask).map(|object| whole(201, written(&object, &shape, &target.kind))),
-            ("PUT", false) => self.replace(&target, ask).map(|object| whole(200, written(&object, &shape, &target.kind))),
+            ("POST", true) => {
+                self.create(&target, ask).map(|object| whole(201, written(&object, &shape, &target.kind)))
+            }
+            ("PUT", false) => {
+                self.replace(&target, ask).map(|object| whole(200, written(&object, &shape, &target.kind)))
+            }
             ("PATCH", false) => {
                 let (object, created) = self.patch(&target, ask)?;
                 Ok(whole(if created { 201 } else { 200 }, written(&object, &shape, &target.kind)))
             }
             ("DELETE", false) => self.delete(&target, ask),
             ("DELETE", true) => self.delete_all(&target, ask),
-            _ => Err(refuse(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")),
+            _ => Err(refuse(
+                405,
+                "MethodNotAllowed",
+                "the server does not allow this method on the requested resource",
+            )),
         }
     }
 
@@ -404,7 +426,8 @@ impl State {
             return all.objects.values().filter(has).cloned().collect();
         }
         let from = (target.namespace.clone(), String::new());
-        let within = all.objects.range(from..).take_while(|((namespace, _), _)| *namespace == target.namespace);
+        let within =
+            all.objects.range(from..).take_while(|((namespace, _), _)| *namespace == target.namespace);
         within.map(|(_, object)| object).filter(has).cloned().collect()
     }
 
@@ -439,7 +462,9 @@ impl State {
             true => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned()),
             false => (shape.api_version.clone(), format!("{}List", target.kind.kind)),
         };
-        let mut text = format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"items":["#).into_bytes();
+        let mut text =
+            format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"items":["#)
+                .into_bytes();
         for (at, item) in items.iter().enumerate() {
             if at > 0 {
                 text.push(b',');
@@ -468,7 +493,8 @@ impl State {
         let collection = self.collection(&kind);
         let forgotten = collection.forgotten.max(base);
         if from > 0 && from < forgotten {
-            let status = refuse(410, "Expired", format!("too old resource version: {from} ({forgotten})")).body();
+            let status =
+                refuse(410, "Expired", format!("too old resource version: {from} ({forgotten})")).body();
             let line = [br#"{"type":"ERROR","object":"#.as_slice(), &status, b"}\n"].concat();
             let _ = watcher.tell.send(Told { at: tokio::time::Instant::now(), line: Bytes::from(line) });
             return Ok(Answer::Watch { events, seconds: 1 });
@@ -510,7 +536,10 @@ impl State {
             return Err(refusal);
         };
         if found.value["metadata"]["deletionTimestamp"].is_string() {
-            let message = format!("{} is forbidden: unable to create new content in namespace {namespace} because it is being terminated", kind.plural);
+            let message = format!(
+                "{} is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
+                kind.plural
+            );
             let mut refusal = refuse(403, "Forbidden", message);
             refusal.details = json!({"kind": kind.plural, "group": kind.group, "causes": [{
                 "reason": "NamespaceTerminating", "message": format!("namespace {namespace} is being terminated"), "field": "metadata.namespace",
@@ -523,7 +552,8 @@ impl State {
     fn create(&mut self, target: &Target, ask: &Ask) -> Result<Arc<Object>> {
         let mut new = decoded(&ask.body)?;
         let Target { kind, namespace, .. } = target;
-        let metadata = new["metadata"].as_object_mut().ok_or_else(|| refuse(400, "BadRequest", "no metadata"))?;
+        let metadata =
+            new["metadata"].as_object_mut().ok_or_else(|| refuse(400, "BadRequest", "no metadata"))?;
         if metadata.get("resourceVersion").is_some_and(|version| version != "") {
             return Err(refuse(500, "", "resourceVersion should not be set on objects to be created"));
         }
@@ -540,7 +570,11 @@ impl State {
         }
         let said = text(metadata.get("namespace"));
         if kind.namespaced && !said.is_empty() && said != *namespace {
-            return Err(refuse(400, "BadRequest", "the namespace of the provided object does not match the namespace sent on the request"));
+            return Err(refuse(
+                400,
+                "BadRequest",
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
         }
         self.check_namespace(target)?;
         let at = (namespace.clone(), name.clone());
@@ -552,7 +586,14 @@ impl State {
     }
 
     /// Stores a new object.
-    fn make(&mut self, target: &Target, ask: &Ask, mut new: Value, name: &str, managed: Option<Value>) -> Result<Arc<Object>> {
+    fn make(
+        &mut self,
+        target: &Target,
+        ask: &Ask,
+        mut new: Value,
+        name: &str,
+        managed: Option<Value>,
+    ) -> Result<Arc<Object>> {
         let Target { kind, namespace, .. } = target;
         let (uid, now) = (self.next_uid(), rfc3339());
         new["apiVersion"] = json!(kind.api_version(&target.version));
@@ -560,7 +601,9 @@ impl State {
         if kind.status && (kind.custom || kind.plural != "namespaces") {
             new.as_object_mut().map(|new| new.remove("status"));
         }
-        let Some(metadata) = new["metadata"].as_object_mut() else { return Err(refuse(400, "BadRequest", "no metadata")) };
+        let Some(metadata) = new["metadata"].as_object_mut() else {
+            return Err(refuse(400, "BadRequest", "no metadata"));
+        };
         metadata.insert("name".into(), json!(name));
         if kind.namespaced {
             metadata.insert("namespace".into(), json!(namespace));
@@ -574,7 +617,8 @@ impl State {
             metadata.insert("generation".into(), json!(1));
         }
         kind.schema.iter().for_each(|schema| prune("", &mut new, schema));
-        defaults::apply(kind, &mut new, None, &mut self.addresses, self.dual).map_err(|why| refuse(422, "Invalid", why).about(kind, name))?;
+        defaults::apply(kind, &mut new, None, &mut self.addresses, self.dual)
+            .map_err(|why| refuse(422, "Invalid", why).about(kind, name))?;
         tidy(&mut new);
         match managed {
             Some(managed) => new["metadata"]["managedFields"] = managed,
@@ -603,9 +647,15 @@ impl State {
         let new = decoded(&ask.body)?;
         let old = self.find(target)?;
         if target.kind.custom && ask.agent != "admin" && !new["metadata"]["resourceVersion"].is_string() {
-            let mut refusal = refuse(422, "Invalid", "metadata.resourceVersion: Invalid value: 0: must be specified for an update").about(&target.kind, &target.name);
+            let mut refusal = refuse(
+                422,
+                "Invalid",
+                "metadata.resourceVersion: Invalid value: 0: must be specified for an update",
+            )
+            .about(&target.kind, &target.name);
             refusal.details["kind"] = json!(target.kind.plural);
-            refusal.details["causes"] = json!([{"field": "metadata.resourceVersion", "reason": "FieldValueInvalid"}]);
+            refusal.details["causes"] =
+                json!([{"field": "metadata.resourceVersion", "reason": "FieldValueInvalid"}]);
             return Err(refusal);
         }
         self.change(target, ask, &old, new, false)
@@ -629,14 +679,21 @@ impl State {
                 return Err(conflict(target));
             }
             let cause = json!({"field": "metadata.uid", "reason": "FieldValueInvalid"});
-            let mut refusal = refuse(422, "Invalid", "metadata.uid: Invalid value: field is immutable").about(&target.kind, &target.name);
+            let mut refusal = refuse(422, "Invalid", "metadata.uid: Invalid value: field is immutable")
+                .about(&target.kind, &target.name);
             refusal.details["causes"] = json!([cause, cause]);
             return Err(refusal);
         }
         Ok((self.change(target, ask, &old, new, false)?, false))
     }
 
-    fn apply(&mut self, target: &Target, ask: &Ask, old: Option<Arc<Object>>, patch: &Value) -> Result<(Arc<Object>, bool)> {
+    fn apply(
+        &mut self,
+        target: &Target,
+        ask: &Ask,
+        old: Option<Arc<Object>>,
+        patch: &Value,
+    ) -> Result<(Arc<Object>, bool)> {
         let force = ask.query.get("force").is_some_and(|force| force == "true");
         let said = |key: &str| patch["metadata"][key].as_str().filter(|said| !said.is_empty());
         let now = rfc3339();
@@ -655,13 +712,25 @@ impl State {
             let mut unknown = Vec::new();
             undeclared("", patch, schema, &mut unknown);
             if !unknown.is_empty() {
-                let all = unknown.iter().map(|path| format!("{path}: field not declared in schema")).collect::<Vec<_>>().join("\n  ");
-                let message = format!("failed to create typed patch object ({}/{}; {}, Kind={}): errors:\n  {all}", target.namespace, target.name, target.kind.api_version(&target.version), target.kind.kind);
+                let all = unknown
+                    .iter()
+                    .map(|path| format!("{path}: field not declared in schema"))
+                    .collect::<Vec<_>>()
+                    .join("\n  ");
+                let message = format!(
+                    "failed to create typed patch object ({}/{}; {}, Kind={}): errors:\n  {all}",
+                    target.namespace,
+                    target.name,
+                    target.kind.api_version(&target.version),
+                    target.kind.kind
+                );
                 return Err(refuse(500, "", message));
             }
         }
         let mut applied = Err(String::new());
-        self.write(target, ask, &now, |write| applied = write.applied(old.as_ref().map(|old| &old.value), patch, force));
+        self.write(target, ask, &now, |write| {
+            applied = write.applied(old.as_ref().map(|old| &old.value), patch, force)
+        });
         let new = applied.map_err(|why| refuse(409, "Conflict", why))?;
         match old {
             Some(old) => Ok((self.change(target, ask, &old, new, true)?, false)),
@@ -675,7 +744,14 @@ impl State {
     }
 
     /// Stores `new` in place of `old`, as far as the request may.
-    fn change(&mut self, target: &Target, ask: &Ask, old: &Arc<Object>, mut new: Value, managed: bool) -> Result<Arc<Object>> {
+    fn change(
+        &mut self,
+        target: &Target,
+        ask: &Ask,
+        old: &Arc<Object>,
+        mut new: Value,
+        managed: bool,
+    ) -> Result<Arc<Object>> {
         let (kind, was) = (&target.kind, &old.value);
         let said = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if !said.is_empty() && was["metadata"]["resourceVersion"] != said {
@@ -708,8 +784,20 @@ impl State {
             _ => {}
         }
         let had = |key: &str| was["metadata"].get(key).cloned();
-        let Some(metadata) = new["metadata"].as_object_mut() else { return Err(refuse(400, "BadRequest", "no metadata")) };
-        for key in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion", "generateName"] {
+        let Some(metadata) = new["metadata"].as_object_mut() else {
+            return Err(refuse(400, "BadRequest", "no metadata"));
+        };
+        for key in [
+            "name",
+            "namespace",
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "generation",
+            "resourceVersion",
+            "generateName",
+        ] {
             match had(key) {
                 Some(value) => drop(metadata.insert(key.into(), value)),
                 None => drop(metadata.remove(key)),
@@ -718,7 +806,8 @@ impl State {
         if !managed && !metadata.get("managedFields").is_some_and(Value::is_array) {
             had("managedFields").map(|value| metadata.insert("managedFields".into(), value));
         }
-        let finalizers = |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        let finalizers =
+            |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
         let is_going = was["metadata"]["deletionTimestamp"].is_string();
         let before = finalizers(was);
         if is_going && finalizers(&new).iter().any(|held| !before.contains(held)) {
@@ -746,7 +835,11 @@ impl State {
             return Ok(Object::new(new));
         }
         let at = (target.namespace.clone(), target.name.clone());
-        if is_going && finalizers(&new).is_empty() && was["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0 && kind.plural != "namespaces" {
+        if is_going
+            && finalizers(&new).is_empty()
+            && was["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
+            && kind.plural != "namespaces"
+        {
             // The answer is the object as it was last.
             self.commit(kind, at, Some(Object::new(new.clone())), None);
             return Ok(Object::new(new));
@@ -761,7 +854,10 @@ impl State {
         let mut new = old.value.clone();
         new["spec"]["nodeName"] = binding["target"]["name"].clone();
         self.commit(&target.kind, (target.namespace.clone(), target.name.clone()), Some(old), Some(new));
-        Ok(whole(201, Bytes::from_static(br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}"#)))
+        Ok(whole(
+            201,
+            Bytes::from_static(br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}"#),
+        ))
     }
 
     fn delete(&mut self, target: &Target, ask: &Ask) -> Result<Answer> {
@@ -772,7 +868,10 @@ impl State {
             if wanted.is_some_and(|wanted| old.value["metadata"][key] != wanted) {
                 let message = format!(
                     "Operation cannot be fulfilled on {} {:?}: Precondition failed: {name} in precondition: {}, {name} in object meta: {}",
-                    qualified(&target.kind), target.name, wanted.unwrap_or_default(), old.value["metadata"][key].as_str().unwrap_or_default()
+                    qualified(&target.kind),
+                    target.name,
+                    wanted.unwrap_or_default(),
+                    old.value["metadata"][key].as_str().unwrap_or_default()
                 );
                 let mut refusal = refuse(409, "Conflict", message).about(&target.kind, &target.name);
                 if !target.kind.custom {
@@ -823,10 +922,13 @@ impl State {
             going["metadata"]["deletionTimestamp"] = json!(rfc3339());
             going["metadata"]["deletionGracePeriodSeconds"] = json!(0);
             if kind.generation {
-                going["metadata"]["generation"] = json!(going["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
+                going["metadata"]["generation"] =
+                    json!(going["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
             }
             if kind.plural == "namespaces" {
-                going["metadata"].as_object_mut().map(|metadata| metadata.remove("deletionGracePeriodSeconds"));
+                going["metadata"]
+                    .as_object_mut()
+                    .map(|metadata| metadata.remove("deletionGracePeriodSeconds"));
                 going["status"]["phase"] = json!("Terminating");
             }
             let object = self.commit(kind, at, Some(old.clone()), Some(going));
@@ -855,12 +957,19 @@ impl State {
     }
 
     /// Stores it, and tells who watches.
-    fn commit(&mut self, kind: &Arc<Kind>, at: Place, before: Option<Arc<Object>>, new: Option<Value>) -> Arc<Object> {
+    fn commit(
+        &mut self,
+        kind: &Arc<Kind>,
+        at: Place,
+        before: Option<Arc<Object>>,
+        new: Option<Value>,
+    ) -> Arc<Object> {
         self.version += 1;
         self.writes += 1;
         let version = self.version;
         let is_there = new.is_some();
-        let mut value = new.unwrap_or_else(|| before.as_ref().map(|before| before.value.clone()).unwrap_or_default());
+        let mut value =
+            new.unwrap_or_else(|| before.as_ref().map(|before| before.value.clone()).unwrap_or_default());
         value["metadata"]["resourceVersion"] = json!(version.to_string());
         let object = Object::of(value, kind.revision);
         let collection = self.collection(kind);
@@ -877,7 +986,9 @@ impl State {
         collection.watchers.retain(|watcher| !watcher.tell.is_closed());
         collection.watchers.iter().for_each(|watcher| watcher.hear(&event, kind));
         collection.history.push_back(event);
-        if collection.history.len() > REMEMBERED && let Some(oldest) = collection.history.pop_front() {
+        if collection.history.len() > REMEMBERED
+            && let Some(oldest) = collection.history.pop_front()
+        {
             collection.forgotten = oldest.version;
         }
         if kind.plural == "customresourcedefinitions" {
@@ -896,7 +1007,8 @@ impl State {
             return;
         }
         let kind = Arc::new(kind);
-        let all: Vec<_> = self.collection(&kind).objects.iter().map(|(at, object)| (at.clone(), object.clone())).collect();
+        let all: Vec<_> =
+            self.collection(&kind).objects.iter().map(|(at, object)| (at.clone(), object.clone())).collect();
         for (at, object) in all {
             self.commit(&kind, at, Some(object), None);
         }
@@ -908,27 +1020,49 @@ impl State {
         let namespaces = self.kinds[&(String::new(), "namespaces".to_owned())].clone();
         let maps = self.kinds[&(String::new(), "configmaps".to_owned())].clone();
         let accounts = self.kinds[&(String::new(), "serviceaccounts".to_owned())].clone();
-        let live = self.collection(&namespaces).objects.values().filter(|object| !object.value["metadata"]["deletionTimestamp"].is_string());
-        let live: Vec<_> = live.filter_map(|object| object.value["metadata"]["name"].as_str().map(str::to_owned)).collect();
+        let live = self
+            .collection(&namespaces)
+            .objects
+            .values()
+            .filter(|object| !object.value["metadata"]["deletionTimestamp"].is_string());
+        let live: Vec<_> =
+            live.filter_map(|object| object.value["metadata"]["name"].as_str().map(str::to_owned)).collect();
         for namespace in live {
             if !self.collection(&accounts).objects.contains_key(&(namespace.clone(), "default".to_owned())) {
                 self.install_as(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}}), false);
             }
-            if !self.collection(&maps).objects.contains_key(&(namespace.clone(), "kube-root-ca.crt".to_owned())) {
-                self.install_as(&json!({
-                    "apiVersion": "v1", "kind": "ConfigMap", "data": {"ca.crt": "ca"},
-                    "metadata": {"name": "kube-root-ca.crt", "namespace": namespace},
-                }), false);
+            if !self
+                .collection(&maps)
+                .objects
+                .contains_key(&(namespace.clone(), "kube-root-ca.crt".to_owned()))
+            {
+                self.install_as(
+                    &json!({
+                        "apiVersion": "v1", "kind": "ConfigMap", "data": {"ca.crt": "ca"},
+                        "metadata": {"name": "kube-root-ca.crt", "namespace": namespace},
+                    }),
+                    false,
+                );
             }
         }
-        let going = self.collection(&namespaces).objects.iter().filter(|(_, object)| object.value["metadata"]["deletionTimestamp"].is_string());
+        let going = self
+            .collection(&namespaces)
+            .objects
+            .iter()
+            .filter(|(_, object)| object.value["metadata"]["deletionTimestamp"].is_string());
         let going: Vec<_> = going.map(|(at, object)| (at.clone(), object.clone())).collect();
         for (at, namespace) in going {
             let kinds: Vec<_> = self.kinds.values().filter(|kind| kind.namespaced).cloned().collect();
             let mut left = 0;
             for kind in kinds {
                 let of = |((namespace, _), _): &(&Place, &Arc<Object>)| *namespace == at.1;
-                let all: Vec<_> = self.collection(&kind).objects.iter().filter(of).map(|(at, object)| (at.clone(), object.clone())).collect();
+                let all: Vec<_> = self
+                    .collection(&kind)
+                    .objects
+                    .iter()
+                    .filter(of)
+                    .map(|(at, object)| (at.clone(), object.clone()))
+                    .collect();
                 for (at, object) in all {
                     self.end(&kind, at.clone(), &object);
                     left += usize::from(self.collection(&kind).objects.contains_key(&at));
@@ -947,7 +1081,9 @@ impl Watcher {
             return;
         }
         let selects = |object: &Object| {
-            self.namespace.as_ref().is_none_or(|namespace| object.value["metadata"]["namespace"] == namespace.as_str())
+            self.namespace
+                .as_ref()
+                .is_none_or(|namespace| object.value["metadata"]["namespace"] == namespace.as_str())
                 && self.selector.has(&object.value)
         };
         let was = event.before.as_ref().is_some_and(|before| selects(before));
@@ -980,7 +1116,13 @@ impl Watcher {
 
 fn clone(target: &Target) -> Target {
     let Target { kind, version, namespace, name, subresource } = target;
-    Target { kind: kind.clone(), version: version.clone(), namespace: namespace.clone(), name: name.clone(), subresource: subresource.clone() }
+    Target {
+        kind: kind.clone(),
+        version: version.clone(),
+        namespace: namespace.clone(),
+        name: name.clone(),
+        subresource: subresource.clone(),
+    }
 }
 
 fn place(object: &Value) -> Place {
@@ -1003,7 +1145,8 @@ fn not_found(kind: &Kind, name: &str) -> Refusal {
 fn conflict(target: &Target) -> Refusal {
     let message = format!(
         "Operation cannot be fulfilled on {} {:?}: the object has been modified; please apply your changes to the latest version and try again",
-        qualified(&target.kind), target.name
+        qualified(&target.kind),
+        target.name
     );
     refuse(409, "Conflict", message).about(&target.kind, &target.name)
 }
@@ -1017,7 +1160,9 @@ fn written(object: &Object, shape: &Shape, kind: &Kind) -> Bytes {
         let only = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.value["metadata"]});
         return Bytes::from(only.to_string());
     }
-    if object.value["apiVersion"] == shape.api_version.as_str() && (object.schema == kind.revision || !kind.custom) {
+    if object.value["apiVersion"] == shape.api_version.as_str()
+        && (object.schema == kind.revision || !kind.custom)
+    {
         return object.text.clone();
     }
     let mut other = object.value.clone();
@@ -1156,13 +1301,17 @@ fn undeclared(path: &str, value: &Value, schema: &Value, all: &mut Vec<String>) 
                 let at = format!("{path}.{key}");
                 match schema["properties"].get(key) {
                     Some(schema) => undeclared(&at, value, schema, all),
-                    None if schema["additionalProperties"].is_object() => undeclared(&at, value, &schema["additionalProperties"], all),
+                    None if schema["additionalProperties"].is_object() => {
+                        undeclared(&at, value, &schema["additionalProperties"], all)
+                    }
                     None if keeps || schema["additionalProperties"] == true => {}
                     None => all.push(at),
                 }
             }
         }
-        Value::Array(list) => list.iter().for_each(|item| undeclared(&format!("{path}[]"), item, &schema["items"], all)),
+        Value::Array(list) => {
+            list.iter().for_each(|item| undeclared(&format!("{path}[]"), item, &schema["items"], all))
+        }
         _ => {}
     }
 }
@@ -1175,6 +1324,9 @@ impl Server {
 
     /// Names of all objects of a kind in a Namespace.
     pub fn names(&self, group: &str, plural: &str) -> Vec<String> {
-        self.all(group, plural).iter().filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned)).collect()
+        self.all(group, plural)
+            .iter()
+            .filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned))
+            .collect()
     }
 }

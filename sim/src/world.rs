@@ -72,9 +72,10 @@ impl World {
     pub fn new(plan: Plan) -> Self {
         let mut random = Random::new(plan.seed);
         let net = Net::new(random.next());
-        let servers = plan.clusters.iter().map(|ClusterPlan { name, is_dual }| {
-            (name.clone(), Server::new(name, random.next(), *is_dual))
-        });
+        let servers = plan
+            .clusters
+            .iter()
+            .map(|ClusterPlan { name, is_dual }| (name.clone(), Server::new(name, random.next(), *is_dual)));
         let servers: BTreeMap<_, _> = servers.collect();
         let mut controllers = JoinSet::new();
         let all: Vec<_> = servers.values().cloned().collect();
@@ -99,7 +100,8 @@ impl World {
     /// Installs what `freeport init` and `join` do. Members with another `token` start another session.
     pub fn install(&self, token: &str) {
         let set = self.plan.set.as_str();
-        let ensure = |server: &Server, all: &[Object]| all.iter().for_each(|object| server.ensure(&object.body));
+        let ensure =
+            |server: &Server, all: &[Object]| all.iter().for_each(|object| server.ensure(&object.body));
         let hub = self.server(self.leader());
         crds::leader().iter().for_each(|object| hub.install(&object.body));
         ensure(hub, &leader::objects());
@@ -179,7 +181,8 @@ impl World {
     pub fn is_connected(&self) -> Result<(), String> {
         for name in self.members() {
             let sets = self.server(name).all("multicluster.crd.antrea.io", "clustersets");
-            let conditions = sets.iter().flat_map(|set| set["status"]["conditions"].as_array().into_iter().flatten());
+            let conditions =
+                sets.iter().flat_map(|set| set["status"]["conditions"].as_array().into_iter().flatten());
             let ready: Vec<_> = conditions.filter(|condition| condition["type"] == "Ready").collect();
             if !ready.iter().any(|condition| condition["status"] == "True") {
                 return Err(format!("{name}: {ready:?}"));

@@ -46,7 +46,9 @@ async fn export(seed: u64) -> String {
         let services = world.server("west").all("", "services");
         match services.iter().any(|service| service["metadata"]["name"] == "antrea-mc-web") {
             true => Ok(()),
-            false => Err(format!("{:?}", world.server("east").all("multicluster.x-k8s.io", "serviceexports"))),
+            false => {
+                Err(format!("{:?}", world.server("east").all("multicluster.x-k8s.io", "serviceexports")))
+            }
         }
     })
     .await;

@@ -73,8 +73,10 @@ impl Clusters {
 
     async fn run(&self, program: &Path, line: &str, stdin: &str) -> Ran {
         // Its cache goes with the fleet.
-        let (kubectl, cache) =
-            (self.world.real().fleet.kubectl(), self.world.real().fleet.clusters()[0].dir().join("kubectl-cache"));
+        let (kubectl, cache) = (
+            self.world.real().fleet.kubectl(),
+            self.world.real().fleet.clusters()[0].dir().join("kubectl-cache"),
+        );
         let path = env::join_paths([kubectl.parent().unwrap(), self.plugin.parent().unwrap()]).unwrap();
         let config = self.world.real().fleet.kubeconfig();
         let env: [(&str, &Path); 3] =

@@ -133,15 +133,29 @@ impl MemberSet {
 
     /// Stops the member's daemon, as deleting its Deployment does.
     pub(crate) async fn stop_member(&self, cluster: &str) {
-        let process =
-            self.clusters.world.real().fleet.process(&format!("freeport-member-{cluster}")).await.unwrap().unwrap();
+        let process = self
+            .clusters
+            .world
+            .real()
+            .fleet
+            .process(&format!("freeport-member-{cluster}"))
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(process.stop().await.unwrap(), Exit::Status(0), "see {}", process.log().display());
     }
 
     /// Kills the member's daemon: it says farewell to nobody.
     pub(crate) async fn kill_member(&self, cluster: &str) {
-        let process =
-            self.clusters.world.real().fleet.process(&format!("freeport-member-{cluster}")).await.unwrap().unwrap();
+        let process = self
+            .clusters
+            .world
+            .real()
+            .fleet
+            .process(&format!("freeport-member-{cluster}"))
+            .await
+            .unwrap()
+            .unwrap();
         process.kill().await.unwrap();
     }
 
@@ -163,8 +177,14 @@ impl MemberSet {
     /// The ends of the daemons' logs, for failure messages.
     fn logs(&self) -> String {
         let logs = SET.map(|cluster| {
-            let log =
-                self.clusters.world.real().fleet.dir().join("logs").join(format!("freeport-member-{cluster}.log"));
+            let log = self
+                .clusters
+                .world
+                .real()
+                .fleet
+                .dir()
+                .join("logs")
+                .join(format!("freeport-member-{cluster}.log"));
             let text = fs::read_to_string(log).unwrap_or_default();
             let lines: Vec<_> = text.lines().collect();
             format!("log of {cluster}:\n{}", lines[lines.len().saturating_sub(30)..].join("\n"))

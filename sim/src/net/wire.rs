@@ -46,7 +46,8 @@ fn decode(text: &str) -> String {
             b'+' => b' ',
             b'%' => {
                 let digits: Vec<u8> = rest.by_ref().take(2).collect();
-                let number = std::str::from_utf8(&digits).ok().and_then(|digits| u8::from_str_radix(digits, 16).ok());
+                let number =
+                    std::str::from_utf8(&digits).ok().and_then(|digits| u8::from_str_radix(digits, 16).ok());
                 number.unwrap_or(b'?')
             }
             byte => byte,

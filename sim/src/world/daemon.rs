@@ -64,13 +64,17 @@ impl World {
 
     /// Starts the daemons that do not run.
     pub fn start_all_that_ended(&self) {
-        self.all_daemons().iter().filter(|daemon| !self.is_running(daemon)).for_each(|daemon| self.start(daemon));
+        self.all_daemons()
+            .iter()
+            .filter(|daemon| !self.is_running(daemon))
+            .for_each(|daemon| self.start(daemon));
     }
 
     /// Starts a daemon, which does not run.
     pub fn start(&self, daemon: &str) {
         let program = if daemon.starts_with(label::LEADER) { label::LEADER } else { label::MEMBER };
-        let cluster = daemon.strip_prefix(program).and_then(|rest| rest.strip_prefix('-')).unwrap_or_default();
+        let cluster =
+            daemon.strip_prefix(program).and_then(|rest| rest.strip_prefix('-')).unwrap_or_default();
         let account = |namespace: &str, name: &str| Caller {
             process: daemon.to_owned(),
             user: format!("system:serviceaccount:{namespace}:{name}"),

@@ -119,7 +119,7 @@ async fn replaced(world: &World) -> Life {
     .await
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_token_that_counts_for_ever_is_replaced_and_can_be_ended_while_the_session_goes_on() {
     alone(async |world| {
         let ns = "replaced";
@@ -170,7 +170,7 @@ fn rules_without(role: &Role, resource: &str) -> Value {
     json!({"rules": rules.filter(is_other).collect::<Vec<_>>()})
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_leader_that_lets_nobody_replace_tokens_is_said_and_the_token_goes_on() {
     alone(async |world| {
         let (ns, lasting) = ("lasting", long_lived(world).await);
@@ -214,14 +214,15 @@ fn a_leader_that_lets_nobody_replace_tokens_is_said_and_the_token_goes_on() {
 }
 
 /// Its API server has the certificate of the first one all the time, so that it stays trusted whatever is published.
-#[e2e::test]
+#[e2e::test(real)]
 fn authorities_that_the_leaders_cluster_publishes_are_trusted_beside_the_first_and_go_again() {
     alone(async |world| {
         let (ns, leader) = ("authorities", world.real().fleet.cluster("leader").unwrap());
         exchanged(world, ns).await;
         let sessions_before = sessions(world);
         let (_, first) = secret_of_east(world).await;
-        let another = fs::read_to_string(world.real().fleet.cluster("west").unwrap().ca_certificate()).unwrap();
+        let another =
+            fs::read_to_string(world.real().fleet.cluster("west").unwrap().ca_certificate()).unwrap();
         // It would put back at once what is published.
         leader.kill(Component::ControllerManager).await.unwrap();
         let certificates = |pem: &str| pem.matches("BEGIN CERTIFICATE").count();

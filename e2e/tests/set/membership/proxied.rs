@@ -28,7 +28,7 @@ async fn follows(leader: &Cluster, ns: &str, address: &str) {
     .await;
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_leader_behind_a_proxy_is_reached_by_it_under_another_name() {
     alone(async |world| {
         let ns = "proxied";
@@ -64,7 +64,8 @@ fn a_leader_behind_a_proxy_is_reached_by_it_under_another_name() {
         follows(leader, ns, "10.2.0.3").await;
         assert!(tunnels.made() > 0);
 
-        let log = fs::read_to_string(world.real().fleet.dir().join("logs").join(format!("{EAST}.log"))).unwrap();
+        let log =
+            fs::read_to_string(world.real().fleet.dir().join("logs").join(format!("{EAST}.log"))).unwrap();
         assert!(!log.contains("secret@") && !log.contains("wrong@"), "a password is in the log");
         via(east, None, None).await;
         world.leader_is_at("east", &hub.server()).await;

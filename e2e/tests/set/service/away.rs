@@ -23,7 +23,7 @@ async fn complete(world: &World, cluster: &str, service: &str) -> Imported {
     .await
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn daemons_that_start_while_the_leader_is_away_take_nothing_away() {
     alone(async |world| {
         world.namespace(NS, &CLUSTERS).await;

@@ -42,7 +42,7 @@ async fn said(world: &World) -> Result<(String, String), String> {
 }
 
 /// Issue 14, A4 and A9.
-#[e2e::test]
+#[e2e::test(real)]
 fn a4_a9_more_imports_than_a_cluster_makes_wait_and_so_do_those_without_a_namespace() {
     alone(async |world| {
         let ns = &world.namespace("bound", &["east", "west"]).await;

@@ -12,7 +12,7 @@ use e2e::{
 
 const EAST: &str = "freeport-member-east";
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_cluster_ip_is_exported_as_the_one_endpoint_and_a_headless_service_cannot_be() {
     alone(async |world| {
         let ns = &world.namespace("clusterip", &CLUSTERS).await;

@@ -49,7 +49,7 @@ async fn until_none(cluster: &Cluster, namespace: &str, service: &str) {
     .await;
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn endpoints_objects_follow_the_slices_and_go_with_the_flag() {
     alone(async |world| {
         let ns = &world.namespace("endpoints-objects", &CLUSTERS).await;

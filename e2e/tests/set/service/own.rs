@@ -39,7 +39,7 @@ async fn both(world: &World, ns: &str) -> Imported {
 }
 
 /// Issue 14, A3: a member that starts while the leader is away, and one whose Secret is gone, so that it has no session at all.
-#[e2e::test]
+#[e2e::test(real)]
 fn a3_own_endpoints_follow_without_the_leader_from_the_first_second() {
     alone(async |world| {
         let ns = &world.namespace("own", &["east", "west"]).await;
@@ -79,7 +79,7 @@ fn a3_own_endpoints_follow_without_the_leader_from_the_first_second() {
 }
 
 /// Issue 14, A9: the read that confirms an absence is refused. That absence stays a doubt; own endpoints do not wait for it.
-#[e2e::test]
+#[e2e::test(real)]
 fn a9_a_confirming_read_that_fails_does_not_hold_own_endpoints() {
     alone(async |world| {
         let ns = &world.namespace("unconfirmed", &["east", "west"]).await;

@@ -83,7 +83,7 @@ async fn are_bound(world: &World, ns: &str) -> Result<(), String> {
     if bound == IMPORTS { Ok(()) } else { Err(format!("{bound} of {}", imports.items.len())) }
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_new_leader_binds_all_imports_again_with_their_addresses() {
     alone(async |world| {
         let ns = world.namespace("rejoin", &CLUSTERS).await;
