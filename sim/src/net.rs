@@ -16,8 +16,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tower::{BoxError, Service};
 
 use crate::{
+    api::{self, Server, WatchEvent},
     clock::Random,
-    server::{Answer, Ask, Server, Told},
 };
 
 /// How much goes wrong.
@@ -156,7 +156,7 @@ impl Link {
     async fn send(self, request: Request<Body>) -> Result<Answered, BoxError> {
         let (head, body) = request.into_parts();
         let body = body.collect_bytes().await?;
-        let ask = ask(&head, body);
+        let ask = api::Request { client: self.who.to_string(), ..ask(&head, body) };
         let (there, back) = (1 + self.net.below(3), 1 + self.net.below(3));
         let fate = self.net.below(1000);
         let faults = self.net.lock().faults.clone();
@@ -175,8 +175,8 @@ impl Link {
                 }
                 let answer = link.server.answer(&ask);
                 match &answer {
-                    Answer::Whole { code, body } => link.note(&ask, *code, body.len()),
-                    Answer::Watch { .. } => link.note(&ask, 200, 0),
+                    api::Response::Whole { code, body } => link.note(&ask, *code, body.len()),
+                    api::Response::Watch { .. } => link.note(&ask, 200, 0),
                 }
                 Ok(answer)
             }
@@ -191,12 +191,12 @@ impl Link {
             Err(refused) => return Ok(refused),
         };
         Ok(match answer {
-            Answer::Whole { code, body } => respond(code, Full::new(body).map_err(|never| match never {}).boxed_unsync()),
-            Answer::Watch { events, seconds } => respond(200, self.stream(events, seconds, back, &faults)),
+            api::Response::Whole { code, body } => respond(code, Full::new(body).map_err(|never| match never {}).boxed_unsync()),
+            api::Response::Watch { events, seconds } => respond(200, self.stream(events, seconds, back, &faults)),
         })
     }
 
-    fn note(&self, ask: &Ask, code: u16, length: usize) {
+    fn note(&self, ask: &api::Request, code: u16, length: usize) {
         {
             let mut state = self.net.lock();
             state.requests += 1;
@@ -211,7 +211,7 @@ impl Link {
         ));
     }
 
-    fn audit(&self, ask: &Ask, code: u16) -> serde_json::Value {
+    fn audit(&self, ask: &api::Request, code: u16) -> serde_json::Value {
         let daemon = self.who.strip_suffix(&format!("-{}", self.server.name));
         let user = match (&*self.who, daemon) {
             ("admin", _) => "admin".to_owned(),
@@ -243,7 +243,7 @@ impl Link {
     /// The events of a watch as they arrive: in order, each after a while.
     fn stream(
         &self,
-        events: tokio::sync::mpsc::UnboundedReceiver<Told>,
+        events: tokio::sync::mpsc::UnboundedReceiver<WatchEvent>,
         seconds: u64,
         latency: u64,
         faults: &Faults,
@@ -252,7 +252,7 @@ impl Link {
         let cut = (faults.cut_after > 0)
             .then(|| Instant::now() + Duration::from_millis(1 + self.net.below(2 * faults.cut_after)));
         let cleanly = self.net.below(2) == 0;
-        let state = (self.clone(), events, None::<Told>);
+        let state = (self.clone(), events, None::<WatchEvent>);
         let lines = stream::unfold(Some(state), move |state| async move {
             let (link, mut events, held) = state?;
             let first = match held {
@@ -314,7 +314,7 @@ fn unavailable() -> Answered {
     respond(503, Full::new(Bytes::from(status.to_string())).map_err(|never| match never {}).boxed_unsync())
 }
 
-fn ask(head: &http::request::Parts, body: Bytes) -> Ask {
+fn ask(head: &http::request::Parts, body: Bytes) -> api::Request {
     let text = |name: header::HeaderName| {
         head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     };
@@ -323,13 +323,14 @@ fn ask(head: &http::request::Parts, body: Bytes) -> Ask {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         (decode(key), decode(value))
     });
-    Ask {
+    api::Request {
         method: head.method.as_str().to_owned(),
         path: head.uri.path().to_owned(),
         query: query.collect(),
         content_type: text(header::CONTENT_TYPE),
         accept: text(header::ACCEPT),
         agent: text(header::USER_AGENT),
+        client: String::new(),
         body,
     }
 }

@@ -17,10 +17,10 @@ use tokio::task::JoinSet;
 use self::daemon::Daemon;
 pub use self::daemon::{leader_name, member_name};
 use crate::{
+    api::Server,
     authority,
     clock::Random,
     net::{self, Net},
-    server::Server,
 };
 
 /// How often the controllers of Kubernetes look at a cluster.
@@ -72,8 +72,9 @@ impl World {
     pub fn new(plan: Plan) -> Self {
         let mut random = Random::new(plan.seed);
         let net = Net::new(random.next());
+        let authority = authority::certificate();
         let servers = plan.clusters.iter().map(|ClusterPlan { name, is_dual }| {
-            (name.clone(), Server::new(name, random.next(), *is_dual))
+            (name.clone(), Server::new(name, random.next(), *is_dual, &authority))
         });
         let servers: BTreeMap<_, _> = servers.collect();
         let mut controllers = JoinSet::new();
@@ -89,7 +90,7 @@ impl World {
             plan,
             servers,
             daemons: Mutex::default(),
-            authority: authority::certificate(),
+            authority,
             _controllers: controllers,
         };
         world.install("first");
