@@ -185,7 +185,8 @@ mod tests {
         let first = by("a").applied(None, &map(json!({"x": "1", "y": "1"})), false).unwrap();
         let both = by("b").applied(Some(&first), &map(json!({"y": "1", "z": "1"})), false).unwrap();
         assert_eq!(managers(&both), ["a", "b"]);
-        let less = by("a").applied(Some(&both), &map(json!({})), false).unwrap();
+        let nothing = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+        let less = by("a").applied(Some(&both), &nothing, false).unwrap();
         assert_eq!(less["data"], json!({"y": "1", "z": "1"}), "`y` is owned by b as well");
         assert_eq!(managers(&less), ["b"]);
     }

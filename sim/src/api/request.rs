@@ -63,8 +63,11 @@ impl Request {
         }
     }
 
+    /// The object in the body.
     pub(super) fn json(&self) -> Result<Value> {
-        serde_json::from_slice(&self.body).map_err(|error| Refusal::bad_request(error.to_string()))
+        let body: Value =
+            serde_json::from_slice(&self.body).map_err(|error| Refusal::bad_request(error.to_string()))?;
+        if body.is_object() { Ok(body) } else { Err(Refusal::bad_request("the body is no object")) }
     }
 }
 

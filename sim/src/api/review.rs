@@ -1,5 +1,7 @@
 //! Requests whose answer is not stored: the server's version, tokens of ServiceAccounts, reviews of the client.
 
+use std::ops::RangeInclusive;
+
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -12,9 +14,10 @@ use super::{
     store::rfc3339,
 };
 
-/// Life of a token if the client does not limit it, and the shortest one, in seconds.
+/// Life of a token if the client does not limit it, in seconds.
 const TOKEN_LIFE: i64 = 3600;
-const SHORTEST_TOKEN_LIFE: i64 = 600;
+/// Lives that a client may ask for, in seconds.
+const TOKEN_LIVES: RangeInclusive<i64> = 600..=1 << 32;
 
 impl State {
     /// Answers a review; none for requests that are none.
@@ -65,8 +68,8 @@ impl State {
         let asked = request.json()?;
         let account = self.find(target)?;
         let seconds = asked["spec"]["expirationSeconds"].as_i64().unwrap_or(TOKEN_LIFE);
-        if seconds < SHORTEST_TOKEN_LIFE {
-            let why = "may not specify a duration less than 10 minutes";
+        if !TOKEN_LIVES.contains(&seconds) {
+            let why = "may not specify a duration less than 10 minutes or larger than 2^32 seconds";
             let cause = Cause::invalid("spec.expirationSeconds", &json!(seconds), why);
             return Err(Refusal::invalid(&target.kind, &target.name, &[cause]));
         }

@@ -33,7 +33,7 @@ impl<'a> Field<'a> {
 
 /// Removes the fields of an object that the schema lacks.
 pub(super) fn prune(object: &mut Value, schema: &Value) {
-    each_top_field(object, schema, |value, schema| prune_value(value, schema));
+    each_top_field(object, schema, prune_value);
     if let Some(map) = object.as_object_mut() {
         map.retain(|key, _| is_everywhere(key) || !matches!(Field::of(schema, key), Field::Unknown));
     }
@@ -108,9 +108,9 @@ fn find_undeclared(path: &str, value: &Value, field: Field<'_>, all: &mut Vec<St
     };
     match value {
         Value::Object(map) => {
-            let each =
-                |(key, value)| find_undeclared(&format!("{path}.{key}"), value, Field::of(schema, key), all);
-            map.iter().for_each(each);
+            for (key, value) in map {
+                find_undeclared(&format!("{path}.{key}"), value, Field::of(schema, key), all);
+            }
         }
         Value::Array(list) => {
             let field = || Field::Declared(&schema["items"]);

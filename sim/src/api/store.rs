@@ -262,9 +262,10 @@ impl State {
     fn note_owners(&mut self, kind: &Kind, key: &Key, object: &Object, is_deletion: bool) {
         let owners = object.value["metadata"]["ownerReferences"].as_array();
         let dependent = ((kind.group.clone(), kind.plural.clone()), key.clone());
-        match !is_deletion && owners.is_some_and(|owners| !owners.is_empty()) {
-            true => drop(self.dependents.insert(dependent)),
-            false => drop(self.dependents.remove(&dependent)),
+        if !is_deletion && owners.is_some_and(|owners| !owners.is_empty()) {
+            self.dependents.insert(dependent);
+        } else {
+            self.dependents.remove(&dependent);
         }
     }
 

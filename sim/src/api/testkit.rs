@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -53,7 +54,7 @@ fn request(method: &str, path: &str, body: &Value) -> Request {
         query: pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
         agent: "test/1".into(),
         client: "freeport-member-east".into(),
-        body: if body.is_null() { Vec::new().into() } else { body.to_string().into() },
+        body: if body.is_null() { Bytes::new() } else { body.to_string().into() },
         ..Request::default()
     }
 }

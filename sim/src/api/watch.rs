@@ -212,8 +212,7 @@ mod tests {
     fn an_object_that_is_no_longer_selected_is_deleted() {
         let server = server();
         server.install(&map("a", "web"));
-        let mut watch =
-            watch(&server, &format!("{MAPS}?watch=true&labelSelector=app%3Dweb").replace("%3D", "="));
+        let mut watch = watch(&server, &format!("{MAPS}?watch=true&labelSelector=app=web"));
         server.install(&map("a", "api"));
         server.install(&map("a", "web"));
         assert_eq!(names(&mut watch), [event("ADDED", "a"), event("DELETED", "a"), event("ADDED", "a")]);

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn lists_are_merged_in_the_order_of_what_is_applied() {
-        assert_eq!(merge("", &ports(&[1, 2, 3]), &ports(&[3, 1]), None), ports(&[2, 3, 1]));
+        assert_eq!(merge("", &ports(&[1, 2, 3]), &ports(&[3, 1]), None), ports(&[3, 1, 2]));
         assert_eq!(merge("", &ports(&[1]), &ports(&[2]), None), ports(&[1, 2]));
     }
 

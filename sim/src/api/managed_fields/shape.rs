@@ -42,10 +42,16 @@ fn undeclared_shape(path: &str, items: &[Value], has_schema: bool) -> Shape {
         "conditions" if all_have("type") => keyed(&["type"]),
         "finalizers" => Shape::Set,
         "ownerReferences" => keyed(&["uid"]),
-        // Of a Service. Those of an EndpointSlice have no targetPort.
-        "ports" if !has_schema && !items.is_empty() && all_have("targetPort") => keyed(&["port", "protocol"]),
+        "ports" if !has_schema && are_ports_of_service(items) => keyed(&["port", "protocol"]),
         _ => Shape::Atomic,
     }
+}
+
+/// Reports whether ports are those of a Service. Those of an EndpointSlice have no targetPort.
+fn are_ports_of_service(ports: &[Value]) -> bool {
+    let has = |port: &Value, key: &str| port.get(key).is_some();
+    let is_complete = |port: &Value| has(port, "targetPort") || has(port, "port") && has(port, "protocol");
+    ports.iter().all(is_complete) && ports.iter().any(|port| has(port, "targetPort"))
 }
 
 /// Schema of a field of a map.
@@ -69,4 +75,29 @@ pub(super) fn key_of(item: &Value, keys: &[String], schema: Option<&Value>) -> S
         (key.clone(), item.get(key).cloned().or_else(default).unwrap_or(Value::Null))
     };
     format!("k:{}", Value::Object(keys.iter().map(of).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn keys_of_items_have_defaults() {
+        let schema = json!({"items": {"properties": {"protocol": {"default": "TCP"}}}});
+        let keys = ["port".to_owned(), "protocol".to_owned()];
+        let key = |item: Value| key_of(&item, &keys, Some(&schema));
+        assert_eq!(key(json!({"port": 80})), key(json!({"port": 80, "protocol": "TCP", "name": "a"})));
+        assert_ne!(key(json!({"port": 80})), key(json!({"port": 80, "protocol": "UDP"})));
+    }
+
+    #[test]
+    fn a_list_has_the_type_that_its_schema_declares() {
+        let list = json!([{"type": "Ready"}]);
+        assert!(matches!(shape("conditions", &list, None), Shape::Keyed(_)));
+        let atomic = json!({"x-kubernetes-list-type": "atomic"});
+        assert!(matches!(shape("conditions", &list, Some(&atomic)), Shape::Atomic));
+        assert!(matches!(shape("items", &list, None), Shape::Atomic));
+    }
 }

@@ -96,7 +96,8 @@ impl State {
         let now = rfc3339(0);
         new["apiVersion"] = json!(target.api_version());
         new["kind"] = json!(kind.kind);
-        if kind.status && !kind.is_core("namespaces") {
+        // Whoever creates a Namespace or a Node may set its status.
+        if kind.status && !kind.is_core("namespaces") && !kind.is_core("nodes") {
             new.as_object_mut().map(|new| new.remove("status"));
         }
         let uid = self.next_uid();

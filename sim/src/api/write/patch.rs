@@ -16,34 +16,20 @@ use crate::api::{
 impl State {
     /// Patches an object; reports whether it is new.
     pub(super) fn patch(&mut self, target: &Target, request: &Request) -> Result<(Arc<Object>, bool)> {
-        let patch = request.json()?;
-        let found = self.find(target);
-        if request.content_type.contains("apply-patch") {
-            return self.apply(target, request, found.ok(), &patch);
-        }
-        if !request.content_type.contains("merge-patch") {
+        let is_apply = request.content_type.contains("apply-patch");
+        if !is_apply && !request.content_type.contains("merge-patch") {
             let why = format!("the simulation has no patches of type {}", request.content_type);
             return Err(Refusal::new(415, "UnsupportedMediaType", why));
+        }
+        let (patch, found) = (request.json()?, self.find(target));
+        if is_apply {
+            return self.apply(target, request, found.ok(), &patch);
         }
         let old = found?;
         let mut new = old.value.clone();
         merge(&mut new, &patch);
-        self.check_uid(target, &old.value, &new)?;
+        check_uid(target, &old.value, &new)?;
         Ok((self.change(target, request, &old, new, Managed::ByUpdate)?, false))
-    }
-
-    /// Refuses a merge patch for another object of the same name: as an invalid change of an immutable field, not as a conflict.
-    fn check_uid(&self, target: &Target, old: &Value, new: &Value) -> Result<()> {
-        let (old, new) = (&old["metadata"], &new["metadata"]);
-        if new["uid"] == old["uid"] {
-            return Ok(());
-        }
-        let version = new["resourceVersion"].as_str().unwrap_or_default();
-        if !version.is_empty() && old["resourceVersion"] != version {
-            return Err(Refusal::conflict(target));
-        }
-        let cause = Cause::invalid("metadata.uid", &new["uid"], "field is immutable");
-        Err(Refusal::invalid(&target.kind, &target.name, &[cause.clone(), cause]))
     }
 
     fn apply(
@@ -66,6 +52,20 @@ impl State {
             }
         }
     }
+}
+
+/// Refuses a merge patch for another object of the same name: as an invalid change of an immutable field, not as a conflict.
+fn check_uid(target: &Target, old: &Value, new: &Value) -> Result<()> {
+    let (old, new) = (&old["metadata"], &new["metadata"]);
+    if new["uid"] == old["uid"] {
+        return Ok(());
+    }
+    let version = new["resourceVersion"].as_str().unwrap_or_default();
+    if !version.is_empty() && old["resourceVersion"] != version {
+        return Err(Refusal::conflict(target));
+    }
+    let cause = Cause::invalid("metadata.uid", &new["uid"], "field is immutable");
+    Err(Refusal::invalid(&target.kind, &target.name, &[cause.clone(), cause]))
 }
 
 /// Refuses an apply to another version or to a missing object, and fields that the schema lacks. Another uid is no reason to refuse.
