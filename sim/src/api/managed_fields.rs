@@ -3,9 +3,11 @@
 //! | module | holds |
 //! |---|---|
 //! | [`shape`] | how the fields of a value are owned |
-//! | [`set`] | sets of fields: comparison, union, difference |
+//! | [`set`] | sets of fields: union, difference |
+//! | [`compare`] | which fields a write changed |
 //! | [`merge`] | what an apply does to the stored object |
 
+mod compare;
 mod merge;
 mod set;
 mod shape;
@@ -13,8 +15,9 @@ mod shape;
 use serde_json::{Map, Value, json};
 
 use self::{
+    compare::Comparison,
     merge::{merge, remove},
-    set::{add, compare, set_of, subtract, subtract_exact},
+    set::{add, set_of, subtract, subtract_exact},
 };
 
 /// Metadata that has owners.
@@ -56,7 +59,7 @@ impl Write<'_> {
     /// Records in `new`, which was `old`, which fields this manager wrote.
     pub(super) fn updated(&self, old: Option<&Value>, new: &mut Value) {
         let before = old.map_or_else(|| json!({}), |old| self.owned(old));
-        let (changed, removed) = compare("", &before, &self.owned(new), self.schema);
+        let Comparison { changed, removed } = Comparison::of("", &before, &self.owned(new), self.schema);
         let mut entries = entries(old.unwrap_or(&Value::Null));
         let mut own = Map::new();
         for entry in &mut entries {
@@ -88,7 +91,7 @@ impl Write<'_> {
         let missing = json!({});
         let live = live.unwrap_or(&missing);
         let mut merged = merge("", live, &wanted, self.schema);
-        let (changed, _) = compare("", &self.owned(live), &self.owned(&merged), self.schema);
+        let changed = Comparison::of("", &self.owned(live), &self.owned(&merged), self.schema).changed;
         let (mut released, mut others) = (Map::new(), Map::new());
         let mut entries = entries(live);
         for entry in &mut entries {

@@ -1,5 +1,7 @@
 //! What an apply does to the stored object: fields are merged, and removed.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::shape::{Shape, inner, items, key_of, shape};
@@ -32,15 +34,18 @@ pub(super) fn merge(path: &str, live: &Value, applied: &Value, schema: Option<&V
 /// Merges lists by key: in the order of `wanted`; what only `live` has stays where it was.
 fn merge_items(live: &[Value], wanted: &[Value], keys: &[String], schema: Option<&Value>) -> Vec<Value> {
     let key = |item: &Value| key_of(item, keys, schema);
-    let merged = |item: &Value| {
-        let had = live.iter().find(|had| key(had) == key(item));
-        had.map_or_else(|| item.clone(), |had| merge("", had, item, items(schema)))
+    let by_key: BTreeMap<String, &Value> = live.iter().map(|item| (key(item), item)).collect();
+    let places: BTreeMap<String, usize> =
+        wanted.iter().enumerate().map(|(at, item)| (key(item), at)).collect();
+    let merged = |item: &Value| match by_key.get(&key(item)) {
+        Some(had) => merge("", had, item, items(schema)),
+        None => item.clone(),
     };
     let (mut all, mut next) = (Vec::new(), 0);
     for item in live {
-        match wanted.iter().position(|want| key(want) == key(item)) {
+        match places.get(&key(item)) {
             None => all.push(item.clone()),
-            Some(at) if at >= next => {
+            Some(&at) if at >= next => {
                 all.extend(wanted[next..=at].iter().map(merged));
                 next = at + 1;
             }

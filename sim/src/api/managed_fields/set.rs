@@ -27,7 +27,7 @@ pub(super) fn set_of(path: &str, value: &Value, schema: Option<&Value>) -> Map<S
 }
 
 /// [`set_of`], with an entry `.` for every map and list itself: who creates them owns them.
-fn dotted(path: &str, value: &Value, schema: Option<&Value>) -> Map<String, Value> {
+pub(super) fn dotted(path: &str, value: &Value, schema: Option<&Value>) -> Map<String, Value> {
     let mut all = match (value, shape(path, value, schema)) {
         (Value::Object(map), Shape::Granular) => map
             .iter()
@@ -72,80 +72,6 @@ pub(super) fn subtract(from: &mut Map<String, Value>, other: &Map<String, Value>
     }
 }
 
-/// Returns the fields that are new or have another value, and those that were removed.
-pub(super) fn compare(
-    path: &str,
-    old: &Value,
-    new: &Value,
-    schema: Option<&Value>,
-) -> (Map<String, Value>, Map<String, Value>) {
-    let (mut changed, mut removed) = (Map::new(), Map::new());
-    let mut one = |key: String,
-                   path: &str,
-                   old: Option<&Value>,
-                   new: Option<&Value>,
-                   schema: Option<&Value>,
-                   item: bool| {
-        let whole = |value: &Value| {
-            let mut fields = dotted(path, value, schema);
-            if path == "metadata" || schema.is_none() && matches!(path, "spec" | "status") {
-                fields.remove(".");
-            }
-            if item {
-                fields.insert(".".into(), json!({}));
-            }
-            Value::Object(fields)
-        };
-        match (old, new) {
-            (Some(old), Some(new)) if old == new => {}
-            (Some(old), Some(new)) => {
-                let leaf = |value: &Value| matches!(shape(path, value, schema), Shape::Atomic);
-                if leaf(old) || leaf(new) {
-                    changed.insert(key, json!({}));
-                    return;
-                }
-                let (c, g) = compare(path, old, new, schema);
-                if !c.is_empty() {
-                    changed.insert(key.clone(), Value::Object(c));
-                }
-                if !g.is_empty() {
-                    removed.insert(key, Value::Object(g));
-                }
-            }
-            (None, Some(new)) => drop(changed.insert(key, whole(new))),
-            (Some(_), None) => drop(removed.insert(key, json!({}))),
-            (None, None) => {}
-        }
-    };
-    match (old, new) {
-        (Value::Object(a), Value::Object(b)) => {
-            for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
-                one(format!("f:{key}"), key, a.get(key), b.get(key), inner(schema, key), false);
-            }
-        }
-        (Value::Array(a), Value::Array(b)) => match shape(path, if b.is_empty() { old } else { new }, schema)
-        {
-            Shape::Keyed(keys) => {
-                let find = |list: &'_ [Value], key: &str| {
-                    list.iter().find(|item| key_of(item, &keys, schema) == key).cloned()
-                };
-                for item in a.iter().chain(b) {
-                    let key = key_of(item, &keys, schema);
-                    one(key.clone(), "", find(a, &key).as_ref(), find(b, &key).as_ref(), items(schema), true);
-                }
-            }
-            _ => {
-                for item in a.iter().chain(b) {
-                    let within = |list: &[Value]| list.contains(item).then_some(item.clone());
-                    one(format!("v:{item}"), "", within(a).as_ref(), within(b).as_ref(), None, false);
-                }
-            }
-        },
-        _ => {}
-    }
-    (changed, removed)
-}
-
 /// Removes the leaves of `other`, and what is empty without them.
 pub(super) fn subtract_exact(from: &mut Map<String, Value>, other: &Map<String, Value>) {
     for (key, fields) in other {
@@ -171,19 +97,15 @@ mod tests {
     }
 
     #[test]
-    fn comparison_finds_what_changed_and_what_was_removed() {
-        let old = json!({"spec": {"type": "A", "ports": [1, 2], "note": "x"}});
-        let new = json!({"spec": {"type": "B", "ports": [1, 3]}});
-        let (changed, removed) = compare("", &old, &new, None);
-        assert_eq!(changed, object(json!({"f:spec": {"f:type": {}, "f:ports": {}}})));
-        assert_eq!(removed, object(json!({"f:spec": {"f:note": {}}})));
-    }
-
-    #[test]
-    fn items_with_keys_are_owned_one_by_one() {
-        let conditions = |status: &str| json!({"conditions": [{"type": "Ready", "status": status}, {"type": "Valid", "status": "True"}]});
-        let (changed, _) = compare("", &conditions("False"), &conditions("True"), None);
-        assert_eq!(changed, object(json!({"f:conditions": {r#"k:{"type":"Ready"}"#: {"f:status": {}}}})));
+    fn a_new_map_is_owned_with_its_fields() {
+        let value = json!({"data": {"a": "b"}, "finalizers": ["x"]});
+        assert_eq!(
+            set_of("", &value, None),
+            object(json!({"f:data": {"f:a": {}}, "f:finalizers": {"v:\"x\"": {}}}))
+        );
+        let fields =
+            json!({".": {}, "f:data": {".": {}, "f:a": {}}, "f:finalizers": {".": {}, "v:\"x\"": {}}});
+        assert_eq!(dotted("", &value, None), object(fields));
     }
 
     #[test]
