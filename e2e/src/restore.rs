@@ -18,7 +18,7 @@ pub struct Backup {
 enum Copied {
     /// Files of etcd.
     Files(tempfile::TempDir),
-    Simulated(sim::server::Backup),
+    Simulated(sim::api::Backup),
 }
 
 /// How long it takes to copy what a simulated cluster holds: Leases are renewed meanwhile.

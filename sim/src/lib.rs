@@ -4,17 +4,15 @@
 //! |---|---|
 //! | [`simulation`] | runs a future in virtual time, from a seed |
 //! | [`clock`] | clocks and random numbers of the C library, virtual |
-//! | [`server`] | an API server in memory |
+//! | [`api`] | an API server in memory |
+//! | `controllers` | controllers of Kubernetes that every cluster has |
 //! | [`net`] | the network between clients and API servers: latency, faults, a log |
 //! | [`world`] | a ClusterSet and its daemons |
 
+pub mod api;
 mod authority;
 pub mod clock;
-mod defaults;
-mod fields;
-mod kinds;
+mod controllers;
 pub mod net;
-mod select;
-pub mod server;
 pub mod simulation;
 pub mod world;

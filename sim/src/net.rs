@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use self::link::Link;
-use crate::{clock::Random, server::Server};
+use crate::{api::Server, clock::Random};
 
 /// Longest time that a request, an answer or an event travels, in milliseconds.
 const LATENCY: u64 = 3;

@@ -17,10 +17,10 @@ use tokio::task::JoinSet;
 use self::daemon::Daemon;
 pub use self::daemon::{leader_name, member_name};
 use crate::{
+    api::Server,
     authority,
     clock::Random,
     net::{Caller, Net},
-    server::Server,
 };
 
 /// How often the controllers of Kubernetes look at a cluster.
@@ -72,10 +72,9 @@ impl World {
     pub fn new(plan: Plan) -> Self {
         let mut random = Random::new(plan.seed);
         let net = Net::new(random.next());
-        let servers = plan
-            .clusters
-            .iter()
-            .map(|ClusterPlan { name, is_dual }| (name.clone(), Server::new(name, random.next(), *is_dual)));
+        let servers = plan.clusters.iter().map(|ClusterPlan { name, is_dual }| {
+            (name.clone(), Server::new(name, random.next(), *is_dual, &authority))
+        });
         let servers: BTreeMap<_, _> = servers.collect();
         let mut controllers = JoinSet::new();
         let all: Vec<_> = servers.values().cloned().collect();
@@ -85,14 +84,8 @@ impl World {
                 all.iter().for_each(|server| server.tick());
             }
         });
-        let world = Self {
-            net,
-            plan,
-            servers,
-            daemons: Mutex::default(),
-            authority: authority::certificate(),
-            _controllers: controllers,
-        };
+        let world =
+            Self { net, plan, servers, daemons: Mutex::default(), authority, _controllers: controllers };
         world.install("first");
         world
     }

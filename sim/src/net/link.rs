@@ -23,7 +23,7 @@ use super::{
     Caller, Fate, Net, audit,
     wire::{self, Answered},
 };
-use crate::server::{Answer, Ask, Server, Told};
+use crate::api::{self, Server, WatchEvent};
 
 /// Until a client gives up on a server that it does not reach.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -60,7 +60,7 @@ impl Link {
     }
 
     async fn send(self, request: Request<Body>) -> Result<Answered, BoxError> {
-        let ask = wire::read(request).await?;
+        let ask = wire::read(request, &self.caller.user).await?;
         let (there, back, fate) = (self.net.latency(), self.net.latency(), self.net.fate());
         if self.is_cut() {
             sleep(PATIENCE).await;
@@ -79,31 +79,33 @@ impl Link {
         sleep(back).await;
         Ok(match answer {
             None => wire::unavailable(),
-            Some(Answer::Whole { code, body }) => wire::whole(code, body),
-            Some(Answer::Watch { events, seconds }) => self.watch(events, Duration::from_secs(seconds), back),
+            Some(api::Response::Whole { code, body }) => wire::whole(code, body),
+            Some(api::Response::Watch { events, seconds }) => {
+                self.watch(events, Duration::from_secs(seconds), back)
+            }
         })
     }
 
     /// What the server answers, unless the request is refused on the way.
-    fn arrive(&self, ask: &Ask, fate: Fate) -> Option<Answer> {
+    fn arrive(&self, ask: &api::Request, fate: Fate) -> Option<api::Response> {
         if fate == Fate::Refused {
             self.note(ask, 503, 0);
             return None;
         }
         let answer = self.server.answer(ask);
         match &answer {
-            Answer::Whole { code, body } => self.note(ask, *code, body.len()),
-            Answer::Watch { .. } => self.note(ask, 200, 0),
+            api::Response::Whole { code, body } => self.note(ask, *code, body.len()),
+            api::Response::Watch { .. } => self.note(ask, 200, 0),
         }
         Some(answer)
     }
 
-    fn note(&self, ask: &Ask, code: u16, length: usize) {
+    fn note(&self, ask: &api::Request, code: u16, length: usize) {
         {
             let mut state = self.net.state();
             state.requests += 1;
             if ask.method != "GET" {
-                state.audit.push((self.server.name.clone(), audit::event(&self.caller, ask, code)));
+                state.audit.push((self.server.name.clone(), audit::event(ask, code)));
             }
         }
         self.net.log(format_args!(
@@ -122,7 +124,7 @@ impl Link {
     }
 
     /// The events of a watch as they arrive: in their order, each after the latency of the connection.
-    fn watch(&self, events: UnboundedReceiver<Told>, lasts: Duration, latency: Duration) -> Answered {
+    fn watch(&self, events: UnboundedReceiver<WatchEvent>, lasts: Duration, latency: Duration) -> Answered {
         let ends = Instant::now() + lasts;
         let (cut, is_clean) = self.net.cut_at();
         let cut = cut.filter(|cut| *cut < ends);
@@ -144,9 +146,9 @@ impl Link {
 /// A watch under way.
 struct Watch {
     link: Link,
-    events: UnboundedReceiver<Told>,
+    events: UnboundedReceiver<WatchEvent>,
     /// An event that has not arrived when those before it had.
-    held: Option<Told>,
+    held: Option<WatchEvent>,
     latency: Duration,
     ends: Instant,
 }

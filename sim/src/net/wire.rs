@@ -7,18 +7,18 @@ use kube::client::Body;
 use serde_json::json;
 use tower::BoxError;
 
-use crate::server::Ask;
+use crate::api;
 
 /// An answer; that of a watch comes bit by bit.
 pub(super) type Answered = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
 /// The request, when all of it is there.
-pub(super) async fn read(request: Request<Body>) -> Result<Ask, BoxError> {
+pub(super) async fn read(request: Request<Body>, user: &str) -> Result<api::Request, BoxError> {
     let (head, body) = request.into_parts();
-    Ok(ask(&head, body.collect_bytes().await?))
+    Ok(ask(&head, body.collect_bytes().await?, user))
 }
 
-fn ask(head: &Parts, body: Bytes) -> Ask {
+fn ask(head: &Parts, body: Bytes, user: &str) -> api::Request {
     let text = |name: HeaderName| {
         head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     };
@@ -27,13 +27,14 @@ fn ask(head: &Parts, body: Bytes) -> Ask {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         (decode(key), decode(value))
     });
-    Ask {
+    api::Request {
         method: head.method.as_str().to_owned(),
         path: head.uri.path().to_owned(),
         query: query.collect(),
         content_type: text(header::CONTENT_TYPE),
         accept: text(header::ACCEPT),
         agent: text(header::USER_AGENT),
+        user: user.to_owned(),
         body,
     }
 }

@@ -17,8 +17,8 @@ use tracing::Instrument;
 
 use super::{World, address};
 use crate::{
+    api::Server,
     net::{Caller, Net},
-    server::Server,
 };
 
 /// A daemon has to stop within this time.

@@ -1,0 +1,151 @@
+//! An API server in memory: it stores, watches, merges and applies as kube-apiserver does. It grants every right and runs no admission.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `kind` | which kinds are served: a table of built-in ones, and those of CRDs |
+//! | `request` | requests, and the resource that a path leads to |
+//! | `response` | responses, and the representation of objects in them |
+//! | `refusal` | errors as `Status` objects |
+//! | `store` | objects, their versions, and the last changes of each kind |
+//! | `read` | get, list, pages |
+//! | `watch` | watches: initial events, changes, bookmarks |
+//! | `write` | create, update, patch, apply |
+//! | `delete` | deletion: preconditions, finalizers, grace |
+//! | `review` | what is answered and not stored: tokens, reviews, the server's version |
+//! | `selector` | label and field selectors |
+//! | `schema` | schemas of CRDs: pruning, defaults, validation |
+//! | `defaults` | defaults of built-in kinds |
+//! | `managed_fields` | who owns which field; server-side apply |
+//!
+//! Controllers of Kubernetes are in `crate::controllers`.
+
+mod defaults;
+mod delete;
+mod kind;
+mod managed_fields;
+mod read;
+mod refusal;
+mod request;
+mod response;
+mod review;
+mod schema;
+mod selector;
+mod store;
+#[cfg(test)]
+pub(crate) mod testkit;
+mod watch;
+mod write;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+pub(crate) use self::{kind::Kind, store::State};
+pub use self::{request::Request, response::Response, watch::WatchEvent};
+
+/// One API server.
+pub struct Server {
+    /// Name of its cluster.
+    pub name: String,
+    state: Mutex<State>,
+}
+
+/// Copy of everything that a server stored.
+pub struct Backup(State);
+
+impl Server {
+    /// A server with what every cluster has. Its random numbers are drawn from `seed`; Services have both IP families if `dual`;
+    /// `authority` is the certificate in every ConfigMap `kube-root-ca.crt`, PEM.
+    pub fn new(name: &str, seed: u64, dual: bool, authority: &str) -> Arc<Self> {
+        Arc::new(Self { name: name.to_owned(), state: Mutex::new(State::new(seed, dual, authority)) })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a request.
+    pub fn answer(&self, request: &Request) -> Response {
+        self.lock().answer(request).unwrap_or_else(|refusal| refusal.response())
+    }
+
+    /// Creates or replaces an object, as an administrator does. Panics if the server refuses it.
+    pub fn install(&self, body: &Value) {
+        self.lock().install(body, true);
+    }
+
+    /// Creates an object unless it exists. Panics if the server refuses it.
+    pub fn ensure(&self, body: &Value) {
+        self.lock().install(body, false);
+    }
+
+    /// Deletes an object if it exists, as a user does.
+    pub fn remove(&self, group: &str, plural: &str, namespace: &str, name: &str) {
+        let mut state = self.lock();
+        if let Some(kind) = state.kind(group, plural) {
+            state.delete_key(&kind, &(namespace.to_owned(), name.to_owned()));
+        }
+    }
+
+    /// All objects of a kind, ordered by Namespace and name.
+    pub fn all(&self, group: &str, plural: &str) -> Vec<Value> {
+        self.lock().objects(group, plural).map(|(_, object)| object.value.clone()).collect()
+    }
+
+    /// Names of all objects of a kind, ordered by Namespace and name.
+    pub fn names(&self, group: &str, plural: &str) -> Vec<String> {
+        self.lock().objects(group, plural).map(|((_, name), _)| name.clone()).collect()
+    }
+
+    /// All objects by `group/plural/namespace/name`.
+    pub fn everything(&self) -> BTreeMap<String, Value> {
+        let state = self.lock();
+        let of = |group: &str, plural: &str| -> Vec<(String, Value)> {
+            let path = |(namespace, name): &(String, String)| format!("{group}/{plural}/{namespace}/{name}");
+            state.objects(group, plural).map(|(key, object)| (path(key), object.value.clone())).collect()
+        };
+        state.resources().flat_map(|(group, plural)| of(group, plural)).collect()
+    }
+
+    /// uid of a cluster-scoped object of the core group.
+    pub fn uid(&self, plural: &str, name: &str) -> Option<String> {
+        let state = self.lock();
+        let object = state.get("", plural, &(String::new(), name.to_owned()))?;
+        object.value["metadata"]["uid"].as_str().map(str::to_owned)
+    }
+
+    /// Number of writes since the server exists.
+    pub fn writes(&self) -> u64 {
+        self.lock().writes
+    }
+
+    /// Newest resourceVersion.
+    pub fn version(&self) -> u64 {
+        self.lock().version
+    }
+
+    /// Deletions so far: time, plural of the kind, name.
+    pub fn deletions(&self) -> Vec<(Instant, String, String)> {
+        self.lock().deletions.clone()
+    }
+
+    /// Copies everything that is stored.
+    pub fn back_up(&self) -> Backup {
+        Backup(self.lock().copy())
+    }
+
+    /// Puts a backup in place of what is stored. All watches end, and none can start at an older version.
+    pub fn restore(&self, backup: &Backup) {
+        *self.lock() = backup.0.copy();
+    }
+
+    /// Puts a new cluster in place of this one. All watches end.
+    pub fn replace(&self, seed: u64) {
+        let mut state = self.lock();
+        *state = state.successor(seed);
+    }
+}

@@ -1,0 +1,138 @@
+//! Defaults of built-in kinds, and the status that a server sets.
+
+mod service;
+
+use serde_json::{Map, Value, json};
+
+use super::{Kind, refusal::Cause};
+
+/// Sets the defaults of an object, which was `old`; or reports what is invalid. For `addresses` see [`service::set`].
+pub(super) fn set(
+    kind: &Kind,
+    new: &mut Value,
+    old: Option<&Value>,
+    addresses: &mut u32,
+    dual: bool,
+) -> Result<(), Cause> {
+    match (kind.group.as_str(), kind.plural.as_str()) {
+        ("", "services") => service::set(new, old, addresses, dual)?,
+        ("", "namespaces") => namespace(new),
+        ("discovery.k8s.io", "endpointslices") => endpoint_slice(new),
+        ("", "pods") => pod(new, old.is_none()),
+        ("apiextensions.k8s.io", _) => crd(new),
+        ("", "secrets") => {
+            default(new, "type", json!("Opaque"));
+            empty_is_none(new, "data");
+        }
+        ("", "configmaps") => empty_is_none(new, "data"),
+        _ => {}
+    }
+    if !kind.custom {
+        without_nulls(new);
+    }
+    Ok(())
+}
+
+/// Sets a field that is missing.
+fn default(object: &mut Value, key: &str, value: Value) {
+    if object[key].is_null() {
+        object[key] = value;
+    }
+}
+
+fn namespace(new: &mut Value) {
+    let name = new["metadata"]["name"].clone();
+    new["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+    new["spec"] = json!({"finalizers": ["kubernetes"]});
+    if !new["status"].is_object() {
+        new["status"] = json!({"phase": "Active"});
+    }
+}
+
+fn endpoint_slice(new: &mut Value) {
+    for port in new["ports"].as_array_mut().into_iter().flatten() {
+        default(port, "protocol", json!("TCP"));
+        default(port, "name", json!(""));
+    }
+    for endpoint in new["endpoints"].as_array_mut().into_iter().flatten() {
+        default(endpoint, "conditions", json!({}));
+    }
+    // The field is required: it is null rather than missing.
+    if new["endpoints"].as_array().is_none_or(Vec::is_empty) {
+        new["endpoints"] = Value::Null;
+    }
+}
+
+fn pod(new: &mut Value, is_new: bool) {
+    let spec = &mut new["spec"];
+    default(spec, "terminationGracePeriodSeconds", json!(30));
+    default(spec, "restartPolicy", json!("Always"));
+    default(spec, "serviceAccountName", json!("default"));
+    default(spec, "dnsPolicy", json!("ClusterFirst"));
+    default(spec, "schedulerName", json!("default-scheduler"));
+    if is_new {
+        new["status"] = json!({"phase": "Pending", "qosClass": "BestEffort"});
+    }
+}
+
+/// A CRD is established at once.
+fn crd(new: &mut Value) {
+    let names = new["spec"]["names"].clone();
+    let stored =
+        new["spec"]["versions"].as_array().into_iter().flatten().find(|version| version["storage"] == true);
+    let stored = stored.map(|version| version["name"].clone());
+    let at = new["metadata"]["creationTimestamp"].clone();
+    let condition = |type_: &str, reason: &str| json!({"type": type_, "status": "True", "reason": reason, "message": "", "lastTransitionTime": at});
+    new["status"] = json!({
+        "acceptedNames": names,
+        "conditions": [condition("NamesAccepted", "NoConflicts"), condition("Established", "InitialNamesAccepted")],
+        "storedVersions": [stored],
+    });
+}
+
+/// Removes a field that is an empty map.
+fn empty_is_none(object: &mut Value, key: &str) {
+    if object[key].as_object().is_some_and(Map::is_empty) {
+        object.as_object_mut().map(|object| object.remove(key));
+    }
+}
+
+/// Removes nulls, as typed kinds do.
+fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, value| !value.is_null() || key == "endpoints");
+            map.values_mut().for_each(without_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_nulls),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::kind::built_in;
+
+    fn with_defaults(plural: &str, mut object: Value) -> Value {
+        let kind = built_in().find(|kind| kind.plural == plural).unwrap();
+        set(&kind, &mut object, None, &mut 0, false).unwrap();
+        object
+    }
+
+    #[test]
+    fn a_namespace_is_active_and_has_its_name_as_a_label() {
+        let namespace = with_defaults("namespaces", json!({"metadata": {"name": "shop"}}));
+        assert_eq!(namespace["status"]["phase"], "Active");
+        assert_eq!(namespace["metadata"]["labels"]["kubernetes.io/metadata.name"], "shop");
+    }
+
+    #[test]
+    fn a_slice_without_endpoints_has_null() {
+        let slice = with_defaults(
+            "endpointslices",
+            json!({"endpoints": [], "ports": [{"port": 80, "appProtocol": null}]}),
+        );
+        assert_eq!(slice, json!({"endpoints": null, "ports": [{"port": 80, "name": "", "protocol": "TCP"}]}));
+    }
+}
