@@ -8,7 +8,7 @@
 //! 3. Mend the model, or commit the new lines with a reason. Requests go to the end of a script, since lines name requests by number.
 //!
 //! Requests must have one answer. Kubernetes' controllers write ConfigMaps and ServiceAccounts of new Namespaces, EndpointSlices of Services
-//! with a selector, conditions of Nodes and of Namespaces that are deleted: scripts do not read those.
+//! with a selector, conditions of Nodes and of Namespaces that are deleted: scripts do not read those. Times in conditions are of 2026-01-01.
 
 mod answer;
 mod differences;
@@ -19,7 +19,7 @@ mod script;
 use std::{collections::BTreeSet, path::PathBuf};
 
 use cli::objects::{Object, crds, offload};
-use e2e::{cluster::Cluster, shared::with_own, waiting::eventually, world::World};
+use e2e::{cluster::Cluster, schedule::Place, shared::with_own, waiting::eventually, world::World};
 use futures::{StreamExt, future::join_all, stream};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{

@@ -10,6 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::model::answer::Answer;
 
+/// Day of all times that scripts have in conditions.
+const OF_SCRIPTS: &str = "2026-01-01T";
+
 /// Names for what a script met in the answers of one server.
 pub(crate) struct Normal {
     names: BTreeMap<String, String>,
@@ -75,6 +78,7 @@ impl Normal {
             "uid" | "resourceVersion" => self.name(key, text),
             "clusterIP" | "clusterIPs" if text.parse::<IpAddr>().is_ok() => self.name("address", text),
             "creationTimestamp" | "deletionTimestamp" | "time" => "<time>".to_owned(),
+            "lastTransitionTime" if !text.starts_with(OF_SCRIPTS) => "<time>".to_owned(),
             "continue" => "<continue>".to_owned(),
             "message" => self.message(text),
             _ => text.replace(&self.namespace, "$NS"),
