@@ -3,12 +3,13 @@
 //!
 //! A script is a file of `scripts/`. To add a script:
 //!
-//! 1. Write `scripts/NAME.txt`; [`script`] has the form. Each script has a Namespace of its own.
+//! 1. Write `scripts/NAME.txt`, NAME in letters and dashes; [`script`] has the form. Each script has Namespace `model-NAME` in both.
 //! 2. `FREEPORT_MODEL_WRITE=1 cargo test -p e2e --test without_nodes -- model::` writes `differences.txt`, which `git diff` shows.
 //! 3. Mend the model, or commit the new lines with a reason. Requests go to the end of a script, since lines name requests by number.
 //!
 //! Requests must have one answer. Kubernetes' controllers write ConfigMaps and ServiceAccounts of new Namespaces, EndpointSlices of Services
-//! with a selector, conditions of Nodes and of Namespaces that are deleted: scripts do not read those. Times in conditions are of 2026-01-01.
+//! with a selector, conditions of Nodes and of Namespaces that are deleted: scripts do not read those. A request that is answered 503 or 504 is sent again
+//! by kube, for minutes. Times in conditions are of 2026-01-01.
 
 mod answer;
 mod differences;
