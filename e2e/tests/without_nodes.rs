@@ -8,6 +8,7 @@ use std::process::ExitCode;
 mod areas;
 mod bind;
 mod cli;
+mod model;
 mod rights;
 mod set;
 

@@ -72,6 +72,7 @@ impl World {
     pub fn new(plan: Plan) -> Self {
         let mut random = Random::new(plan.seed);
         let net = Net::new(random.next());
+        let authority = authority::certificate();
         let servers = plan.clusters.iter().map(|ClusterPlan { name, is_dual }| {
             (name.clone(), Server::new(name, random.next(), *is_dual, &authority))
         });
