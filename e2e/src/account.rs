@@ -31,7 +31,7 @@ pub async fn client(server: &str, ca: &ByteString, token: &str) -> Client {
 
 /// The ServiceAccount `name`, by a new token.
 pub async fn by_token(world: &World, cluster: &str, namespace: &str, name: &str) -> Client {
-    let server = world.fleet.cluster(cluster).unwrap().server();
+    let server = world.real().fleet.cluster(cluster).unwrap().server();
     let (ca, token) = credential(world, cluster, namespace, name).await;
     client(&server, &ca, &token).await
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::{
     fixture::{AREA, CLUSTERS, World},
     say::say,
+    world::{Ground, Simulated},
 };
 
 /// A point in all audit logs.
@@ -18,12 +19,15 @@ use crate::{
 pub struct Mark(Vec<u64>);
 
 pub fn mark(world: &World) -> Mark {
+    if let Ground::Simulated(Simulated { world, .. }) = &world.ground {
+        return Mark(vec![world.net.audited()]);
+    }
     Mark(CLUSTERS.iter().map(|cluster| complete_lines(world, cluster, 0).len() as u64).collect())
 }
 
 /// Those after so many bytes.
 fn complete_lines(world: &World, cluster: &str, from: u64) -> String {
-    let log = world.fleet.cluster(cluster).unwrap().audit_log();
+    let log = world.real().fleet.cluster(cluster).unwrap().audit_log();
     let mut text = Vec::new();
     if let Ok(mut log) = File::open(log) {
         log.seek(SeekFrom::Start(from)).unwrap();
@@ -106,6 +110,11 @@ impl Written {
 
 /// The requests of anybody that write, since then, refused ones too.
 pub fn written(world: &World, since: &Mark) -> Vec<Written> {
+    if let Ground::Simulated(Simulated { world, .. }) = &world.ground {
+        let events = world.net.audit_since(since.0[0]);
+        let cluster = |name: &str| CLUSTERS.into_iter().find(|cluster| *cluster == name).unwrap();
+        return events.into_iter().map(|(name, event)| Written { cluster: cluster(&name), event }).collect();
+    }
     let of = |(cluster, from): (&&'static str, &u64)| {
         let events = complete_lines(world, cluster, *from);
         let cluster: &'static str = cluster;

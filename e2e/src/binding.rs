@@ -4,7 +4,13 @@ pub mod provider;
 
 use std::path::PathBuf;
 
-use crate::{account, cluster::Cluster, shared::Shared, waiting::eventually, world::World};
+use crate::{
+    account,
+    cluster::Cluster,
+    shared::Shared,
+    waiting::eventually,
+    world::{Real, World},
+};
 use api::bind::{binding::APIServiceBinding, resource::Resource};
 use cli::objects::{Object, bind as objects};
 use fleet::cluster_set::Composition;
@@ -41,20 +47,21 @@ pub const CREDENTIALS: &str = "kube-bind";
 pub async fn up(name: &str) -> World {
     let mut world = World::bring_up(name, &["leader", "east", "west"]).await;
     let members = ["east", "west"].map(str::to_owned).into();
-    let set = Composition { members, ..Composition::of_all(&world.fleet, "demo") };
-    world.daemons = world.set_up(&set).await;
+    let set = Composition { members, ..Composition::of_all(&world.real().fleet, "demo") };
+    world.real_mut().daemons = world.set_up(&set).await;
     let leader = world.leader();
     install(leader, &[objects::provider_crds(), objects::provider()].concat()).await;
     for consumer in ["east", "west"] {
         install(world.cluster(consumer), &[objects::consumer_crds(), objects::consumer()].concat()).await;
     }
-    let address = world.fleet.cluster("leader").unwrap().server();
-    for daemon in &mut world.daemons {
+    let address = world.real().fleet.cluster("leader").unwrap().server();
+    let Real { fleet, daemons, .. } = world.real_mut();
+    for daemon in daemons {
         daemon.spec.env.extend([("FREEPORT_BIND".to_owned(), "true".to_owned())]);
         if !daemon.is_member {
             daemon.spec.env.extend([("FREEPORT_BIND_ADDRESS".to_owned(), address.clone())]);
         }
-        daemon.ensure(&world.fleet).await.unwrap();
+        daemon.ensure(fleet).await.unwrap();
     }
     world
 }
@@ -202,7 +209,7 @@ pub async fn vanishes(api: &Api<DynamicObject>, name: &str) {
 /// A kubeconfig for `leader` with the token of a ServiceAccount of the cluster namespace.
 pub async fn kubeconfig(world: &World, cluster_namespace: &str, account: &str) -> ByteString {
     let (ca, token) = account::credential(world, "leader", cluster_namespace, account).await;
-    let server = world.fleet.cluster("leader").unwrap().server();
+    let server = world.real().fleet.cluster("leader").unwrap().server();
     let all = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "default",
         "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default", "namespace": cluster_namespace}}],

@@ -14,6 +14,7 @@ use crate::{
     fixture::{AREA, CLUSTERS, World},
     metrics::Metrics,
     waiting::{VOUCHED, eventually, within},
+    world::{Ground, Simulated},
 };
 
 pub const LEADER: &str = "freeport-leader-leader";
@@ -31,7 +32,13 @@ pub enum End {
 
 impl World {
     pub async fn end(&self, daemon: &str, how: End) {
-        let process = self.fleet.process(daemon).await.unwrap().unwrap();
+        if let Ground::Simulated(Simulated { world, .. }) = &self.ground {
+            return match how {
+                End::Crash => world.kill(daemon),
+                End::Stop => world.stop(daemon).await,
+            };
+        }
+        let process = self.real().fleet.process(daemon).await.unwrap().unwrap();
         match how {
             End::Crash => drop(process.kill().await.unwrap()),
             End::Stop => {
@@ -64,11 +71,18 @@ impl World {
 
     /// Starts the daemon.
     pub async fn launch(&self, daemon: &str) {
-        self.daemon(daemon).start(&self.fleet).await.unwrap();
+        match &self.ground {
+            Ground::Real(real) => drop(self.daemon(daemon).start(&real.fleet).await.unwrap()),
+            Ground::Simulated(Simulated { world, .. }) => world.start(daemon),
+        }
     }
 
     /// What a daemon measures now.
     pub async fn metrics(&self, daemon: &str) -> Result<Metrics, String> {
+        if let Ground::Simulated(Simulated { world, .. }) = &self.ground {
+            let metrics = world.metrics(daemon).ok_or_else(|| format!("{daemon} was never started"))?;
+            return metrics.render().map(|(_, text)| Metrics::parse(text)).map_err(|error| error.to_string());
+        }
         let read = Metrics::read(self.daemon(daemon).listen).await;
         read.map_err(|error| format!("{daemon}: {error}; its log: {}", self.log_tail(daemon)))
     }
@@ -126,7 +140,11 @@ impl World {
 
     /// The last lines of a daemon's log, for failure messages.
     pub fn log_tail(&self, daemon: &str) -> String {
-        let log = self.fleet.dir().join("logs").join(format!("{daemon}.log"));
+        let real = match &self.ground {
+            Ground::Real(real) => real,
+            Ground::Simulated(simulated) => return simulated.log.tail(daemon),
+        };
+        let log = real.fleet.dir().join("logs").join(format!("{daemon}.log"));
         log_tail(&log)
     }
 }

@@ -30,14 +30,14 @@ impl Disturbed {
     /// Starts it with links that are in order, in place of the daemon that runs, and waits until it is present.
     pub async fn of(world: &'static World, name: &str) -> Self {
         let mut daemon = world.daemon(name).clone();
-        let cluster = world.fleet.cluster(&daemon.cluster).unwrap();
+        let cluster = world.real().fleet.cluster(&daemon.cluster).unwrap();
         let local = Link::to(cluster).await;
-        let leader = Link::to(world.fleet.cluster("leader").unwrap()).await;
+        let leader = Link::to(world.real().fleet.cluster("leader").unwrap()).await;
         detour(&mut daemon, cluster, &local.server);
         world.end(name, End::Stop).await;
         world.leader_is_at(&daemon.cluster, &leader.server).await;
         let disturbed = Self { world, daemon, local, leader };
-        disturbed.daemon.start(&world.fleet).await.unwrap();
+        disturbed.daemon.start(&world.real().fleet).await.unwrap();
         world.is_there(disturbed.name()).await;
         disturbed
     }
@@ -61,13 +61,13 @@ impl Disturbed {
     /// Kills it, and starts it, whatever it reaches then.
     pub async fn restart(&self) {
         self.world.end(self.name(), End::Crash).await;
-        self.daemon.start(&self.world.fleet).await.unwrap();
+        self.daemon.start(&self.world.real().fleet).await.unwrap();
     }
 
     /// Ends it; the daemon that the world has runs again when this is done.
     pub async fn free(self) {
         self.world.end(self.name(), End::Crash).await;
-        let server = self.world.fleet.cluster("leader").unwrap().server();
+        let server = self.world.real().fleet.cluster("leader").unwrap().server();
         self.world.leader_is_at(self.cluster(), &server).await;
         self.world.start(self.name()).await;
     }

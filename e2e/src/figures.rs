@@ -6,7 +6,7 @@ use crate::world::World;
 
 /// What a daemon had resident at the most, in MiB.
 pub async fn peak(world: &World, daemon: &str) -> u64 {
-    let pid = world.fleet.process(daemon).await.unwrap().unwrap().pid().unwrap();
+    let pid = world.real().fleet.process(daemon).await.unwrap().unwrap().pid().unwrap();
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
     peak.unwrap().parse::<u64>().unwrap() / 1024

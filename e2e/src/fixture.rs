@@ -5,7 +5,9 @@ use api::{announce::MemberClusterAnnounce, name, resource_import::ResourceImport
 use fleet::cluster_set::{self, Composition};
 use kube::{ResourceExt, api::ListParams};
 
-use crate::{pool::Pool, shared::Shared, waiting::eventually};
+use crate::{ground, pool::Pool, shared::Shared, simulated, waiting::eventually};
+
+use crate::world::{Ground, Simulated};
 
 pub use crate::world::World;
 /// Namespace of the daemons.
@@ -35,7 +37,7 @@ static POOL: Pool = Pool::new(
 );
 
 async fn with_set(mut world: World) -> World {
-    let set = Composition::of_all(&world.fleet, SET);
+    let set = Composition::of_all(&world.real().fleet, SET);
     world.add_set(&set).await;
     // A member that joined before the leader told it of the others starts its session again when it does.
     world.vouches(name::LEADER_LEASE).await;
@@ -44,11 +46,17 @@ async fn with_set(mut world: World) -> World {
 
 /// Runs a test that gets along with others.
 pub fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
+    if ground::is_simulated() {
+        return simulated::with_set(SET, &FAMILIES, false, test);
+    }
     SHARED.beside(test);
 }
 
 /// Runs a test that has a ClusterSet for itself, in which nothing of earlier tests is left; see [`Pool::alone`].
 pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
+    if ground::is_simulated() {
+        return simulated::with_set(SET, &FAMILIES, false, test);
+    }
     POOL.alone(|world| async move {
         world.quiet().await;
         test(world).await;
@@ -68,10 +76,18 @@ async fn nothing_imported(world: &World) {
 /// Starts what does not run of control planes and daemons, and waits until every member says that it is connected.
 pub async fn make_whole(world: &World) {
     world.mend().await;
-    for daemon in &world.daemons {
-        daemon.ensure(&world.fleet).await.unwrap();
+    match &world.ground {
+        Ground::Real(real) => {
+            for daemon in &real.daemons {
+                daemon.ensure(&real.fleet).await.unwrap();
+            }
+            cluster_set::ready(&real.fleet, SET, &real.daemons).await.unwrap();
+        }
+        Ground::Simulated(Simulated { world, .. }) => {
+            world.start_all_that_ended();
+            eventually("all members are connected", || async { world.is_connected() }).await;
+        }
     }
-    cluster_set::ready(&world.fleet, SET, &world.daemons).await.unwrap();
     // The test may have deleted one, and its member does not put it back at once.
     let announces = world.leader().api::<MemberClusterAnnounce>(AREA);
     eventually("all members are announced", || async {

@@ -4,6 +4,8 @@
 //! are not in the [`gate`] count as ignored; with `FREEPORT_TESTS=all` they do not. `--folder` names a folder of them. Tests that fail run
 //! once more, alone, when the others are done.
 //!
+//! A test runs on the real ground, on the [simulated](crate::ground) one, or on both. On the simulated one its name begins with `simulated::`.
+//!
 //! | module | holds |
 //! |---|---|
 //! | [`budget`] | how long a program starts tests, and how many run at once |
@@ -37,9 +39,20 @@ pub use inventory;
 pub use self::report::folder;
 
 use self::report::Ran;
+use crate::ground;
 
 /// So many tests that fail run once more. With more unsteady ones the run has failed whatever they do.
 const AGAIN: usize = 2;
+
+/// Begins the name of a test on the simulated ground.
+const PREFIX: &str = "simulated::";
+/// Folders whose tests run on the simulated ground too, and all of them in the gate.
+const SIMULATED: &[&str] = &["set::service::", "set::membership::", "set::vanish::"];
+
+/// Whether a test runs on the simulated ground too.
+pub fn runs_simulated(path: &str, needs_real: bool) -> bool {
+    !needs_real && SIMULATED.iter().any(|folder| path.starts_with(folder))
+}
 
 /// A test, as `#[e2e::test]` notes it.
 pub struct Test {
@@ -49,6 +62,8 @@ pub struct Test {
     pub name: &'static str,
     /// Runs only if somebody asks for it.
     pub is_ignored: bool,
+    /// Needs real programs; others may run on the simulated ground too.
+    pub needs_real: bool,
     /// Fails by panicking.
     pub run: fn(),
 }
@@ -60,6 +75,33 @@ impl Test {
     fn path(&self) -> String {
         let within = self.module.split_once("::").map_or("", |(_, within)| within);
         if within.is_empty() { self.name.to_owned() } else { format!("{within}::{}", self.name) }
+    }
+}
+
+/// A test on one ground.
+#[derive(Clone)]
+struct OnGround {
+    /// [`Test::path`], after `simulated::` on that ground.
+    path: String,
+    test: &'static Test,
+    is_simulated: bool,
+}
+
+impl OnGround {
+    fn real(test: &'static Test) -> Self {
+        Self { path: test.path(), test, is_simulated: false }
+    }
+
+    /// None if the test needs real programs.
+    fn simulated(test: &'static Test) -> Option<Self> {
+        let path = test.path();
+        let runs = runs_simulated(&path, test.needs_real);
+        runs.then(|| Self { path: format!("{PREFIX}{path}"), test, is_simulated: true })
+    }
+
+    /// Runs only if somebody asks for it, or for all.
+    fn is_ignored(&self, all: bool) -> bool {
+        self.test.is_ignored || !self.is_simulated && !all && gate::reason(&self.path).is_none()
     }
 }
 
@@ -95,7 +137,7 @@ pub fn main() -> ExitCode {
         eprintln!("{why}");
         return ExitCode::from(2);
     }
-    tests.iter().for_each(|(path, _)| record::forget(path));
+    tests.iter().for_each(|test| record::forget(&test.path));
     record::keep_what_fails();
     let log = Log::default();
     // A thread that waits for its turn costs nothing.
@@ -112,7 +154,7 @@ pub fn main() -> ExitCode {
         let failed: Vec<_> = failed.iter().map(|ran| ran.path.as_str()).collect();
         println!("== once more, alone: {}", failed.join(", "));
         let mut tests = tests;
-        tests.retain(|(path, _)| failed.contains(&path.as_str()));
+        tests.retain(|test| failed.contains(&test.path.as_str()));
         conclusion = one_after_the_other(trials(&tests, &known, &log));
         again = log.take();
     }
@@ -132,12 +174,13 @@ struct Filter {
 }
 
 impl Filter {
-    /// All are, if nothing is said.
+    /// All are, if nothing is said. A folder has the tests of both grounds.
     fn has(&self, path: &str) -> bool {
         let is_named =
             |name: &String| if self.is_exact { path == name } else { path.contains(name.as_str()) };
         let is_below = |folder: &String| {
             let folder = folder.trim_end_matches('/').replace('/', "::");
+            let path = path.strip_prefix(PREFIX).unwrap_or(path);
             path.strip_prefix(&folder).is_some_and(|rest| rest.starts_with("::"))
         };
         self.names.is_empty() && self.folders.is_empty()
@@ -147,20 +190,21 @@ impl Filter {
 }
 
 /// Tests of the program that somebody wants.
-fn chosen(filter: &Filter) -> Vec<(String, &'static Test)> {
-    let tests = inventory::iter::<Test>.into_iter().map(|test| (test.path(), test));
-    let mut tests: Vec<_> = tests.filter(|(path, _)| filter.has(path)).collect();
-    tests.sort_by(|(one, _), (other, _)| one.cmp(other));
+fn chosen(filter: &Filter) -> Vec<OnGround> {
+    let tests = inventory::iter::<Test>.into_iter();
+    let tests = tests.flat_map(|test| [Some(OnGround::real(test)), OnGround::simulated(test)]);
+    let mut tests: Vec<_> = tests.flatten().filter(|test| filter.has(&test.path)).collect();
+    tests.sort_by(|one, other| one.path.cmp(&other.path));
     tests
 }
 
-fn trials(tests: &[(String, &'static Test)], known: &Arguments, log: &Log) -> Vec<Trial> {
+fn trials(tests: &[OnGround], known: &Arguments, log: &Log) -> Vec<Trial> {
     let shows_all = known.nocapture || known.show_output;
     let all = runs_all();
-    let trial = |(path, test): &(String, &'static Test)| {
-        let is_ignored = test.is_ignored || !all && gate::reason(path).is_none();
-        let (path, run, log) = (path.clone(), test.run, log.clone());
-        Trial::test(path.clone(), move || attempt(path, run, shows_all, &log)).with_ignored_flag(is_ignored)
+    let trial = |test: &OnGround| {
+        let is_ignored = test.is_ignored(all);
+        let (test, log) = (test.clone(), log.clone());
+        Trial::test(test.path.clone(), move || attempt(&test, shows_all, &log)).with_ignored_flag(is_ignored)
     };
     tests.iter().map(trial).collect()
 }
@@ -175,10 +219,11 @@ fn one_after_the_other(trials: Vec<Trial>) -> Conclusion {
     libtest_mimic::run(&args, trials)
 }
 
-fn attempt(path: String, run: fn(), shows_all: bool, log: &Log) -> Result<(), Failed> {
-    let (turn, failure) = record::run(&path, run, shows_all);
+fn attempt(test: &OnGround, shows_all: bool, log: &Log) -> Result<(), Failed> {
+    let run = || record::run(&test.path, test.test.run, shows_all);
+    let (turn, failure) = if test.is_simulated { ground::simulated(run) } else { run() };
     let failed = failure.as_ref().map(Failed::from);
-    log.add(Ran { path, turn, failure });
+    log.add(Ran { path: test.path.clone(), turn, failure });
     failed.map_or(Ok(()), Err)
 }
 

@@ -23,6 +23,7 @@
 //! | [`dns`] | what a cluster's DNS server answers, and what it has to |
 //! | [`faults`] | what can be wrong with a link to an API server |
 //! | [`figures`] | how what was measured is said |
+//! | [`ground`] | whether a test is on real programs or simulated |
 //! | [`harness`] | runs tests, those of the gate or all, and keeps what fails |
 //! | [`life`] | a daemon's processes one after the other, and what ends them |
 //! | [`manifests`] | `manifests/`, applied |
@@ -36,6 +37,7 @@
 //! | [`say`](mod@say) | lines that are shown of tests that pass, too |
 //! | [`schedule`] | which test starts next |
 //! | [`seen`] | what a user sees of an import or an export |
+//! | [`simulated`](mod@simulated) | a simulated ClusterSet for one test |
 //! | [`tunnel`] | a proxy that makes tunnels to an API server |
 //! | [`trap`] | at which of its writes a daemon is killed |
 //! | [`turn`](mod@turn) | where tests wait for that |
@@ -79,6 +81,7 @@ pub mod faults;
 pub mod figures;
 pub mod fixture;
 pub mod forbidden;
+pub mod ground;
 pub mod harness;
 pub mod life;
 pub mod manifests;
@@ -94,6 +97,7 @@ pub mod schedule;
 pub mod seen;
 pub mod shared;
 pub mod shell;
+pub mod simulated;
 pub mod trap;
 pub mod tunnel;
 pub mod turn;

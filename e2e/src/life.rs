@@ -152,7 +152,7 @@ impl Life {
 }
 
 async fn kill(world: &World, daemon: &str) -> Result<(), String> {
-    let process = world.fleet.process(daemon).await.map_err(|error| error.to_string())?;
+    let process = world.real().fleet.process(daemon).await.map_err(|error| error.to_string())?;
     let process = process.ok_or("it does not run")?;
     process.kill().await.map(drop).map_err(|error| error.to_string())
 }

@@ -12,6 +12,11 @@ use tokio::{
 pub struct Metrics(String);
 
 impl Metrics {
+    /// Those of a text, as `/metrics` answers it.
+    pub fn parse(text: Vec<u8>) -> Self {
+        Self(String::from_utf8(text).unwrap())
+    }
+
     /// What the daemon that listens there measures now.
     pub async fn read(listen: SocketAddr) -> io::Result<Self> {
         let mut connection = TcpStream::connect(listen).await?;

@@ -70,7 +70,7 @@ impl Pool {
             Some(world) => world,
             None => self.another().await,
         };
-        record::uses_fleet(world.fleet.dir());
+        record::uses_fleet(world.real().fleet.dir());
         let whole = in_time(async {
             test(world).await;
             (self.make_whole)(world).await;

@@ -33,11 +33,11 @@ impl Victim {
     pub async fn of(world: &'static World, name: &str) -> Self {
         let life = Arc::new(Life::new(world, name));
         let mut daemon = world.daemon(name).clone();
-        let cluster = world.fleet.cluster(&daemon.cluster).unwrap();
+        let cluster = world.real().fleet.cluster(&daemon.cluster).unwrap();
         let local = Proxy::of(cluster, life.clone()).await;
         detour(&mut daemon, cluster, &local.server);
         let leader = if daemon.is_member {
-            Some(Proxy::of(world.fleet.cluster("leader").unwrap(), life.clone()).await)
+            Some(Proxy::of(world.real().fleet.cluster("leader").unwrap(), life.clone()).await)
         } else {
             None
         };
@@ -88,7 +88,7 @@ impl Victim {
         if let Some(leader) = &self.leader {
             leader.refuse(AWAY);
         }
-        self.daemon.start(&self.world.fleet).await.unwrap();
+        self.daemon.start(&self.world.real().fleet).await.unwrap();
     }
 
     /// Takes the trap away, and starts it unless it runs.
@@ -96,7 +96,7 @@ impl Victim {
         if self.disarm().await.is_some() {
             self.life.renew();
         }
-        self.daemon.ensure(&self.world.fleet).await.unwrap();
+        self.daemon.ensure(&self.world.real().fleet).await.unwrap();
     }
 
     /// Starts it, and waits until it is present.
@@ -110,7 +110,7 @@ impl Victim {
         self.disarm().await;
         self.world.end(self.name(), End::Crash).await;
         if self.leader.is_some() {
-            let server = self.world.fleet.cluster("leader").unwrap().server();
+            let server = self.world.real().fleet.cluster("leader").unwrap().server();
             self.world.leader_is_at(self.cluster(), &server).await;
         }
         self.world.start(self.name()).await;

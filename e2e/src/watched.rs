@@ -15,7 +15,7 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
-use crate::{cluster::Cluster, shared::RUNTIME, waiting::eventually};
+use crate::{cluster::Cluster, waiting::eventually};
 
 /// A watch from its start until it is dropped.
 pub struct Watched<K> {
@@ -48,17 +48,14 @@ where
         let version = listed.metadata.resource_version.unwrap();
         let told = Arc::new(Mutex::new(Vec::new()));
         let (mut watch, hears) = (JoinSet::new(), told.clone());
-        watch.spawn_on(
-            async move {
-                let events = api.watch(&WatchParams::default(), &version).await.unwrap();
-                let mut events = std::pin::pin!(events);
-                while let Some(event) = events.try_next().await.unwrap() {
-                    hears.lock().unwrap().push(event);
-                }
-                panic!("the API server ended the watch, which it does after five minutes at the earliest");
-            },
-            RUNTIME.handle(),
-        );
+        watch.spawn(async move {
+            let events = api.watch(&WatchParams::default(), &version).await.unwrap();
+            let mut events = std::pin::pin!(events);
+            while let Some(event) = events.try_next().await.unwrap() {
+                hears.lock().unwrap().push(event);
+            }
+            panic!("the API server ended the watch, which it does after five minutes at the earliest");
+        });
         Self { told, _watch: watch }
     }
 

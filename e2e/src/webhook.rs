@@ -47,7 +47,7 @@ pub struct Webhook {
 
 impl Fixture for Webhook {
     fn dir(&self) -> &Path {
-        self.world.fleet.dir()
+        self.world.real().fleet.dir()
     }
 }
 
@@ -57,10 +57,10 @@ impl Webhook {
         static MADE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = MADE.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let mut world = World::bring_up(&format!("webhook-{number}"), &["leader"]).await;
-        let composition = Composition { offload: true, ..Composition::of_all(&world.fleet, "demo") };
-        world.daemons = world.set_up(&composition).await;
+        let composition = Composition { offload: true, ..Composition::of_all(&world.real().fleet, "demo") };
+        world.real_mut().daemons = world.set_up(&composition).await;
         // It goes with the fleet.
-        let tls = world.fleet.clusters()[0].dir().join("webhook-tls");
+        let tls = world.real().fleet.clusters()[0].dir().join("webhook-tls");
         fs::create_dir_all(&tls).unwrap();
         let (listen, serve) = (ports::free_address().unwrap(), ports::free_address().unwrap());
         let program = program::path("webhook", WEBHOOK).await.unwrap();
@@ -92,7 +92,7 @@ impl Webhook {
 
     /// Of the webhook's own ServiceAccount.
     async fn kubeconfig(&self) -> PathBuf {
-        let server = self.world.fleet.cluster("leader").unwrap().server();
+        let server = self.world.real().fleet.cluster("leader").unwrap().server();
         let (ca, token) = account::credential(&self.world, "leader", SYSTEM, WEBHOOK).await;
         let kubeconfig = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -100,28 +100,28 @@ impl Webhook {
             "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority-data": ca}}],
             "users": [{"name": "u", "user": {"token": token}}],
         });
-        let path = self.world.fleet.clusters()[0].dir().join("webhook.kubeconfig");
+        let path = self.world.real().fleet.clusters()[0].dir().join("webhook.kubeconfig");
         fs::write(&path, kubeconfig.to_string()).unwrap();
         path
     }
 
     async fn start_member(&mut self, env: &[(&str, &str)]) {
-        for daemon in &mut self.world.daemons {
+        for daemon in &mut self.world.real_mut().daemons {
             if daemon.is_member {
                 daemon.spec.env.extend(env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())));
             }
         }
-        for daemon in &self.world.daemons {
-            daemon.start(&self.world.fleet).await.unwrap();
+        for daemon in &self.world.real().daemons {
+            daemon.start(&self.world.real().fleet).await.unwrap();
         }
     }
 
     /// Starts it and waits until it says that it is ready.
     pub async fn start(&self) {
-        if let Some(process) = self.world.fleet.process(WEBHOOK).await.unwrap() {
+        if let Some(process) = self.world.real().fleet.process(WEBHOOK).await.unwrap() {
             process.stop().await.unwrap();
         }
-        self.world.fleet.run(self.process.clone()).await.unwrap();
+        self.world.real().fleet.run(self.process.clone()).await.unwrap();
         eventually("the webhook has a certificate", || async {
             self.mount().await?;
             let metrics = Metrics::read(self.listen).await.map_err(|error| error.to_string())?;

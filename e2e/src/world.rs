@@ -1,4 +1,4 @@
-//! A fleet as tests use it: an administrator in each cluster, and the daemons that run beside it.
+//! Clusters as tests use them: an administrator in each, and the daemons. They are real programs, or simulated.
 
 use std::path::Path;
 
@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::Secret;
 use crate::{
     bring_up::bring_up,
     cluster::Cluster,
+    ground::Log,
     say::note,
     shared::{Fixture, end_fleet},
     waiting::{NAMESPACE_GONE, eventually, within},
@@ -37,25 +38,76 @@ pub fn short_tokens() -> (String, String) {
     ("FREEPORT_TOKEN_SECONDS".to_owned(), "600".to_owned())
 }
 
-/// A fleet, its administrators and its daemons.
+/// Clusters, their administrators and their daemons.
 pub struct World {
+    pub ground: Ground,
+    clusters: Vec<Cluster>,
+}
+
+/// What clusters and daemons are made of.
+pub enum Ground {
+    /// Programs that run on this machine.
+    Real(Real),
+    /// Tasks in this process; see [`crate::simulated`].
+    Simulated(Simulated),
+}
+
+/// A fleet and its daemons.
+pub struct Real {
     pub fleet: Fleet,
     /// Those that run beside the fleet; in clusters with nodes they run in Pods.
     pub daemons: Vec<Daemon>,
     /// Environment in which they run: [`pace`], [`no_probes`] and [`short_tokens`], unless something is measured.
     pub env: Vec<(String, String)>,
-    clusters: Vec<Cluster>,
+}
+
+/// A simulated ClusterSet.
+pub struct Simulated {
+    pub world: sim::world::World,
+    /// What its daemons log.
+    pub log: Log,
 }
 
 impl Fixture for World {
     fn dir(&self) -> &Path {
-        self.fleet.dir()
+        self.real().fleet.dir()
     }
 }
 
 impl World {
     pub fn new(fleet: Fleet, clusters: Vec<Cluster>) -> Self {
-        Self { fleet, daemons: Vec::new(), env: vec![pace(), no_probes(), short_tokens()], clusters }
+        let env = vec![pace(), no_probes(), short_tokens()];
+        Self { ground: Ground::Real(Real { fleet, daemons: Vec::new(), env }), clusters }
+    }
+
+    /// Simulated clusters, whose daemons write `log`.
+    pub fn simulated(world: sim::world::World, log: Log) -> Self {
+        let administrator = |name: &str| Cluster { name: name.to_owned(), client: world.admin(name) };
+        let clusters = world.names().map(administrator).collect();
+        Self { ground: Ground::Simulated(Simulated { world, log }), clusters }
+    }
+
+    /// The simulated ClusterSet.
+    pub fn sim(&self) -> &sim::world::World {
+        match &self.ground {
+            Ground::Simulated(simulated) => &simulated.world,
+            Ground::Real(_) => panic!("this test needs a simulation"),
+        }
+    }
+
+    /// The fleet and its daemons. A test that needs them says so: `#[e2e::test(real)]`.
+    pub fn real(&self) -> &Real {
+        match &self.ground {
+            Ground::Real(real) => real,
+            Ground::Simulated(_) => panic!("this test needs real programs"),
+        }
+    }
+
+    pub fn real_mut(&mut self) -> &mut Real {
+        match &mut self.ground {
+            Ground::Real(real) => real,
+            Ground::Simulated(_) => panic!("this test needs real programs"),
+        }
     }
 
     /// Clusters without nodes, named as [`bring_up`](fn@bring_up) takes them, with nothing but Kubernetes.
@@ -69,14 +121,15 @@ impl World {
     pub async fn add_set(&mut self, set: &Composition) {
         let daemons = self.set_up(set).await;
         for daemon in &daemons {
-            daemon.ensure(&self.fleet).await.unwrap();
+            daemon.ensure(&self.real().fleet).await.unwrap();
         }
-        cluster_set::ready(&self.fleet, &set.set, &daemons).await.unwrap();
+        cluster_set::ready(&self.real().fleet, &set.set, &daemons).await.unwrap();
         for daemon in daemons.iter().filter(|daemon| daemon.is_member) {
             self.knows_authorities(&daemon.cluster, &set.set).await;
         }
-        self.daemons.retain(|had| daemons.iter().all(|daemon| daemon.spec.name != had.spec.name));
-        self.daemons.extend(daemons);
+        let had = &mut self.real_mut().daemons;
+        had.retain(|had| daemons.iter().all(|daemon| daemon.spec.name != had.spec.name));
+        had.extend(daemons);
     }
 
     /// Waits until it is noted with the credential of a member which authorities the leader's cluster publishes. A member that joined before
@@ -93,15 +146,15 @@ impl World {
 
     /// Runs `freeport init` and `join`; the set's daemons, which it does not start.
     pub async fn set_up(&self, set: &Composition) -> Vec<Daemon> {
-        let mut daemons = cluster_set::set_up_as(&self.fleet, set, &mut note).await.unwrap();
+        let mut daemons = cluster_set::set_up_as(&self.real().fleet, set, &mut note).await.unwrap();
         for daemon in &mut daemons {
-            daemon.spec.env.extend(self.env.clone());
+            daemon.spec.env.extend(self.real().env.clone());
         }
         daemons
     }
 
     pub fn daemon(&self, name: &str) -> &Daemon {
-        self.daemons.iter().find(|daemon| daemon.spec.name == name).unwrap()
+        self.real().daemons.iter().find(|daemon| daemon.spec.name == name).unwrap()
     }
 
     pub fn cluster(&self, name: &str) -> &Cluster {
@@ -144,7 +197,7 @@ impl World {
 
     /// Starts a part of a control plane that does not run.
     pub async fn run_again(&self, cluster: &str, component: Component) {
-        let cluster = self.fleet.cluster(cluster).unwrap();
+        let cluster = self.real().fleet.cluster(cluster).unwrap();
         eventually(&format!("{component} of {} runs again", cluster.name()), || async {
             cluster.start(component).await.map_err(|error| error.to_string())
         })
@@ -153,10 +206,11 @@ impl World {
 
     /// Starts what has ended of all control planes: kube-controller-manager ends where its API server goes while it starts.
     pub async fn mend(&self) {
-        for cluster in self.fleet.clusters() {
+        let Ground::Real(real) = &self.ground else { return };
+        for cluster in real.fleet.clusters() {
             for component in Component::CONTROL_PLANE {
                 let name = cluster.process_name(component);
-                let process = self.fleet.process(&name).await.unwrap().unwrap();
+                let process = real.fleet.process(&name).await.unwrap().unwrap();
                 if !process.is_running().await.unwrap() {
                     crate::note!("{name} had ended");
                     self.run_again(cluster.name(), component).await;
@@ -167,6 +221,6 @@ impl World {
 
     /// Ends the fleet.
     pub async fn discard(&self) {
-        end_fleet(self.fleet.dir()).await;
+        end_fleet(self.real().fleet.dir()).await;
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     api::Server,
     authority,
     clock::Random,
-    net::{self, Net},
+    net::{Caller, Net},
 };
 
 /// How often the controllers of Kubernetes look at a cluster.
@@ -85,14 +85,8 @@ impl World {
                 all.iter().for_each(|server| server.tick());
             }
         });
-        let world = Self {
-            net,
-            plan,
-            servers,
-            daemons: Mutex::default(),
-            authority,
-            _controllers: controllers,
-        };
+        let world =
+            Self { net, plan, servers, daemons: Mutex::default(), authority, _controllers: controllers };
         world.install("first");
         world
     }
@@ -100,7 +94,8 @@ impl World {
     /// Installs what `freeport init` and `join` do. Members with another `token` start another session.
     pub fn install(&self, token: &str) {
         let set = self.plan.set.as_str();
-        let ensure = |server: &Server, all: &[Object]| all.iter().for_each(|object| server.ensure(&object.body));
+        let ensure =
+            |server: &Server, all: &[Object]| all.iter().for_each(|object| server.ensure(&object.body));
         let hub = self.server(self.leader());
         crds::leader().iter().for_each(|object| hub.install(&object.body));
         ensure(hub, &leader::objects());
@@ -124,6 +119,23 @@ impl World {
                 server.install(&object.body);
             }
             server.ensure(&member::cluster_set(set, id, self.leader(), &address(self.leader())).body);
+        }
+    }
+
+    /// Replaces a cluster by an empty one at the same address.
+    pub fn replace(&self, cluster: &str) {
+        self.net.log(format_args!("-- {cluster} is replaced by an empty cluster"));
+        let seed = self.net.below(u64::MAX);
+        self.server(cluster).replace(seed);
+    }
+
+    /// Runs `freeport init` and `join` again; a leader that runs starts again, as it does with another credential.
+    pub async fn install_again(&self) {
+        self.install("again");
+        let leader = leader_name(self.leader());
+        if self.is_running(&leader) {
+            self.stop(&leader).await;
+            self.start(&leader);
         }
     }
 
@@ -156,14 +168,15 @@ impl World {
 
     /// A client of an administrator.
     pub fn admin(&self, cluster: &str) -> Client {
-        net::client(&self.net, self.server(cluster), "admin")
+        self.net.client(self.server(cluster), Caller::admin())
     }
 
     /// Whether every member reports that it is connected; if not, what one of them reports.
     pub fn is_connected(&self) -> Result<(), String> {
         for name in self.members() {
             let sets = self.server(name).all("multicluster.crd.antrea.io", "clustersets");
-            let conditions = sets.iter().flat_map(|set| set["status"]["conditions"].as_array().into_iter().flatten());
+            let conditions =
+                sets.iter().flat_map(|set| set["status"]["conditions"].as_array().into_iter().flatten());
             let ready: Vec<_> = conditions.filter(|condition| condition["type"] == "Ready").collect();
             if !ready.iter().any(|condition| condition["status"] == "True") {
                 return Err(format!("{name}: {ready:?}"));

@@ -46,12 +46,14 @@ async fn export(seed: u64) -> String {
         let services = world.server("west").all("", "services");
         match services.iter().any(|service| service["metadata"]["name"] == "antrea-mc-web") {
             true => Ok(()),
-            false => Err(format!("{:?}", world.server("east").all("multicluster.x-k8s.io", "serviceexports"))),
+            false => {
+                Err(format!("{:?}", world.server("east").all("multicluster.x-k8s.io", "serviceexports")))
+            }
         }
     })
     .await;
     world.end();
-    String::from_utf8(world.net.take_log()).unwrap()
+    world.net.take_log()
 }
 
 async fn until(holds: impl Fn() -> Result<(), String>) {

@@ -25,7 +25,7 @@ pub(crate) struct Set {
 impl Set {
     pub(crate) async fn up() -> Self {
         let mut world = World::bring_up("bench-offload", &["leader", "east", HOME]).await;
-        let composition = Composition { offload: true, ..Composition::of_all(&world.fleet, SET) };
+        let composition = Composition { offload: true, ..Composition::of_all(&world.real().fleet, SET) };
         world.add_set(&composition).await;
         let set = Self { world };
         for host in HOSTS {

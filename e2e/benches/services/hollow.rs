@@ -52,7 +52,7 @@ impl Hollow {
         let (send, served) = watch::channel(0);
         let (send, mut members) = (Arc::new(send), JoinSet::new());
         for (nth, id) in ids.iter().enumerate() {
-            let client = set.world.fleet.cluster("leader").unwrap().client().await.unwrap();
+            let client = set.world.real().fleet.cluster("leader").unwrap().client().await.unwrap();
             // A crowd that has been there for long renews at any time.
             let phase = Pace::default().renew() * nth as u32 / count as u32;
             be(&mut members, client, id, phase, &send);

@@ -115,8 +115,8 @@ pub(crate) async fn writes_of_a_while(world: &World) -> usize {
 /// Names and processes of the daemons that run.
 pub(crate) async fn daemons(world: &World) -> Vec<(String, u32)> {
     let mut running = Vec::new();
-    for daemon in &world.daemons {
-        let process = world.fleet.process(&daemon.spec.name).await.unwrap();
+    for daemon in &world.real().daemons {
+        let process = world.real().fleet.process(&daemon.spec.name).await.unwrap();
         let process = process.filter(|process| process.pid().is_some());
         if let Some(process) = process
             && process.is_running().await.unwrap()
@@ -131,8 +131,8 @@ async fn components(world: &World) -> Vec<(&'static str, Component, u32)> {
     let mut all = Vec::new();
     for cluster in CLUSTERS {
         for component in Component::CONTROL_PLANE {
-            let name = world.fleet.cluster(cluster).unwrap().process_name(component);
-            let process = world.fleet.process(&name).await.unwrap().unwrap();
+            let name = world.real().fleet.cluster(cluster).unwrap().process_name(component);
+            let process = world.real().fleet.process(&name).await.unwrap().unwrap();
             all.push((cluster, component, process.pid().unwrap()));
         }
     }

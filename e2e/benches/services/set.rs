@@ -61,8 +61,8 @@ impl Set {
     pub(crate) async fn up(env: &[(String, String)]) -> Self {
         let mut world = World::bring_up("bench-services", &["leader", EXPORTER, IMPORTER]).await;
         let limits = LIMITS.map(|(limit, number)| (limit.to_owned(), number.to_owned()));
-        world.env = limits.into_iter().chain(env.iter().cloned()).collect();
-        let composition = Composition::of_all(&world.fleet, SET);
+        world.real_mut().env = limits.into_iter().chain(env.iter().cloned()).collect();
+        let composition = Composition::of_all(&world.real().fleet, SET);
         world.add_set(&composition).await;
         for side in [Side::Freeport, Side::Floor] {
             world.namespace(side.namespace(), &IMPORTERS).await;
@@ -81,22 +81,22 @@ impl Set {
     }
 
     pub(crate) async fn stop_all(&self) {
-        let running = self.world.daemons.iter().map(|daemon| self.stop(&daemon.spec.name));
+        let running = self.world.real().daemons.iter().map(|daemon| self.stop(&daemon.spec.name));
         join_all(running).await;
     }
 
     pub(crate) async fn stop(&self, daemon: &str) {
-        let process = self.world.fleet.process(daemon).await.unwrap().unwrap();
+        let process = self.world.real().fleet.process(daemon).await.unwrap().unwrap();
         if process.is_running().await.unwrap() {
             self.world.end(daemon, End::Stop).await;
         }
     }
 
     pub(crate) async fn start_all(&self) {
-        for daemon in &self.world.daemons {
-            daemon.ensure(&self.world.fleet).await.unwrap();
+        for daemon in &self.world.real().daemons {
+            daemon.ensure(&self.world.real().fleet).await.unwrap();
         }
-        cluster_set::ready(&self.world.fleet, SET, &self.world.daemons).await.unwrap();
+        cluster_set::ready(&self.world.real().fleet, SET, &self.world.real().daemons).await.unwrap();
     }
 
     /// Services with endpoints in the exporter's cluster, not yet exported. Their names.

@@ -101,12 +101,12 @@ impl Crew {
     async fn take_on(&mut self, role: Role) {
         let world = self.world;
         let mut daemon = world.daemon(role.daemon()).clone();
-        let cluster = world.fleet.cluster(&daemon.cluster).unwrap();
+        let cluster = world.real().fleet.cluster(&daemon.cluster).unwrap();
         let local = Link::to(cluster).await;
         detour(&mut daemon, cluster, &local.server);
         let mut leader = None;
         if role.is_member() {
-            let link = Link::to(world.fleet.cluster("leader").unwrap()).await;
+            let link = Link::to(world.real().fleet.cluster("leader").unwrap()).await;
             world.leader_is_at(&daemon.cluster, &link.server).await;
             leader = Some(link);
         }
@@ -153,7 +153,7 @@ impl Crew {
             if self.away().contains(&daemon.spec.name) {
                 continue;
             }
-            if daemon.ensure(&self.world.fleet).await.unwrap() != Ensured::Running {
+            if daemon.ensure(&self.world.real().fleet).await.unwrap() != Ensured::Running {
                 crate::note!("{} is started", daemon.spec.name);
             }
         }
@@ -188,7 +188,7 @@ impl Crew {
 
     async fn process(&self, role: Role, replica: usize) -> fleet::Process {
         let name = &self.replicas[&role][replica].spec.name;
-        self.world.fleet.process(name).await.unwrap().unwrap()
+        self.world.real().fleet.process(name).await.unwrap().unwrap()
     }
 
     /// From now on this is wrong with the link, or nothing.
@@ -228,7 +228,7 @@ impl Crew {
                 self.process(role, replica).await.kill().await.unwrap();
             }
             if role.is_member() {
-                let server = self.world.fleet.cluster("leader").unwrap().server();
+                let server = self.world.real().fleet.cluster("leader").unwrap().server();
                 self.world.leader_is_at(&self.replicas[&role][0].cluster, &server).await;
             }
         }

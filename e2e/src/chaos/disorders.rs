@@ -54,7 +54,7 @@ pub(super) async fn happens(world: &World, crew: &Crew, places: &Places, disorde
 
 /// Kills a part of a control plane, and starts it again.
 pub async fn without(world: &World, cluster: &str, component: Component, away: Duration) {
-    world.fleet.cluster(cluster).unwrap().kill(component).await.unwrap();
+    world.real().fleet.cluster(cluster).unwrap().kill(component).await.unwrap();
     sleep(away).await;
     world.run_again(cluster, component).await;
 }

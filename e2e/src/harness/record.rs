@@ -35,6 +35,8 @@ struct Record {
     shows_all: bool,
     last: VecDeque<String>,
     begun: Instant,
+    /// Lines have the seconds since then.
+    lines_from: Instant,
     /// Directories of the fleets that it uses.
     fleets: BTreeSet<PathBuf>,
     failure: Option<String>,
@@ -115,7 +117,17 @@ pub(super) fn keep(name: &str, text: &str) {
 
 /// The test has waited for its turn until now.
 pub fn turn_begins() {
-    with_current(|record| record.begun = Instant::now());
+    with_current(|record| (record.begun, record.lines_from) = (Instant::now(), Instant::now()));
+}
+
+/// The clock of the test is another one from now on.
+pub(crate) fn clock_starts() {
+    with_current(|record| record.lines_from = Instant::now());
+}
+
+/// Keeps a file of a test that has failed.
+pub(crate) fn keep_file(name: &str, content: &[u8]) {
+    with_current(|record| drop(fs::write(record.folder.join(name), content)));
 }
 
 /// The test uses the fleet in this directory.
@@ -131,7 +143,7 @@ pub fn fleets() -> BTreeSet<PathBuf> {
 }
 
 /// Path of the test that this thread runs; empty if it runs none.
-pub(super) fn current() -> String {
+pub(crate) fn current() -> String {
     CURRENT.with_borrow(|current| current.as_ref().map(|record| record.path.clone()).unwrap_or_default())
 }
 
@@ -164,13 +176,14 @@ impl Record {
             shows_all,
             last,
             begun,
+            lines_from: begun,
             fleets: BTreeSet::new(),
             failure: None,
         }
     }
 
     fn note(&mut self, line: &str) {
-        let line = format!("{:7.2} {line}", self.begun.elapsed().as_secs_f64());
+        let line = format!("{:7.2} {line}", self.lines_from.elapsed().as_secs_f64());
         if let Some(output) = &mut self.output {
             drop(writeln!(output, "{line}"));
         }

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, fmt::Write, ops::Range, time::Instant};
 
-use super::record::{self, Failure};
+use super::{
+    PREFIX,
+    record::{self, Failure},
+};
 
 /// A test that ran.
 pub(super) struct Ran {
@@ -43,9 +46,13 @@ fn folders(ran: &[Ran]) -> String {
 
 /// `set/service` of `set::service::own::name`, `rights` of `rights::own::name`.
 pub fn folder(path: &str) -> String {
+    let (ground, path) = match path.strip_prefix(PREFIX) {
+        Some(path) => ("simulated/", path),
+        None => ("", path),
+    };
     let modules: Vec<_> = path.split("::").collect();
     let parts = if modules[0] == "set" && modules.len() > 3 { 2 } else { 1 };
-    modules[..parts].join("/")
+    format!("{ground}{}", modules[..parts].join("/"))
 }
 
 /// Lines `begin end test`, in seconds since the first turn began: what ran side by side.

@@ -253,7 +253,7 @@ pub async fn leave(world: &World) {
     let remove = format!(
         "freeport leave --force --even-if-alive --clusterset {SET} --cluster-id {MEMBER} --leader-context leader"
     );
-    crate::note!("{}", shell(&world.fleet, &[freeport], &remove).await);
+    crate::note!("{}", shell(&world.real().fleet, &[freeport], &remove).await);
 }
 
 /// Gives the user all rights in the Namespace.

@@ -46,7 +46,7 @@ impl Deref for Areas {
 
 impl Fixture for Areas {
     fn dir(&self) -> &Path {
-        self.fleet.dir()
+        self.real().fleet.dir()
     }
 }
 
@@ -109,7 +109,7 @@ impl Areas {
 
     /// Tells one leader process from another.
     pub(crate) async fn leader_process(&self) -> u32 {
-        let process = self.fleet.process(LEADER).await.unwrap().unwrap();
+        let process = self.real().fleet.process(LEADER).await.unwrap().unwrap();
         assert!(process.is_running().await.unwrap(), "{}", self.log());
         process.pid().unwrap()
     }

@@ -26,17 +26,17 @@ use crate::cli::program::{Ran, run};
 /// Runs `freeport bind` with the words of `line`.
 pub(super) async fn freeport(world: &World, line: &str) -> Ran {
     let program = program::path("cli", "freeport").await.unwrap();
-    run(&program, &format!("bind {line}"), &[("KUBECONFIG", &world.fleet.kubeconfig())], "").await
+    run(&program, &format!("bind {line}"), &[("KUBECONFIG", &world.real().fleet.kubeconfig())], "").await
 }
 
 pub(super) async fn status(world: &World, context: &str) -> Ran {
     let program = program::path("cli", "freeport").await.unwrap();
-    let (line, kubeconfig) = (format!("status --context {context}"), world.fleet.kubeconfig());
+    let (line, kubeconfig) = (format!("status --context {context}"), world.real().fleet.kubeconfig());
     run(&program, &line, &[("KUBECONFIG", &kubeconfig)], "").await
 }
 
 pub(super) fn daemons(world: &World, cluster: &str) -> String {
-    let folder = world.fleet.cluster(cluster).unwrap().dir().join("daemons");
+    let folder = world.real().fleet.cluster(cluster).unwrap().dir().join("daemons");
     format!("--external {}", folder.display())
 }
 
@@ -159,7 +159,7 @@ fn two_people_do_one_half_each() {
         freeport(world, &offer).await.succeeded();
         let provider = "apiservice halves -t halves --only provider --provider-context leader";
         let said = freeport(world, &format!("{provider} --identity west-and-somebody")).await.succeeded();
-        let file = world.fleet.cluster("west").unwrap().dir().join("answer.yaml");
+        let file = world.real().fleet.cluster("west").unwrap().dir().join("answer.yaml");
         std::fs::write(&file, &said).unwrap();
         let consumer = format!(
             "apiservice halves --only consumer -f {} --context west {}",
@@ -209,7 +209,7 @@ fn copies_that_are_to_stay_keep_the_contract_that_they_would_go_with() {
         let both = "--context west --provider-context leader --identity west-and-orphans";
         let half = "apiservice orphans -t orphans --only provider --provider-context leader";
         let said = freeport(world, &format!("{half} --identity west-and-orphans")).await.succeeded();
-        let file = world.fleet.cluster("west").unwrap().dir().join("orphans.yaml");
+        let file = world.real().fleet.cluster("west").unwrap().dir().join("orphans.yaml");
         std::fs::write(&file, &said).unwrap();
         let half = format!("apiservice orphans --only consumer -f {} --context west", file.display());
         freeport(world, &format!("{half} {}", daemons(world, "west"))).await.succeeded();

@@ -27,7 +27,7 @@ fn a_provider_that_is_frozen_is_said_and_when_it_goes_on_so_do_objects() {
         becomes("is at the provider", &there, "before", |_| true).await;
         binding_says(world, "west", "icicles", "Heartbeating", "True", "").await;
 
-        let server = world.fleet.cluster("leader").unwrap();
+        let server = world.real().fleet.cluster("leader").unwrap();
         server.pause().await.unwrap();
         let bindings = Api::<APIServiceBinding>::all(west.client.clone());
         within(FROZEN, "that nobody answers is said", || async {

@@ -68,7 +68,7 @@ fn of_two_clusters_with_one_contract_the_second_touches_nothing_until_it_takes_o
 
         // By the command, which refuses; and it ends nothing of the first one's.
         let answer = json!({"kind": "BindingResourceResponse", "kubeconfig": kubeconfig, "requests": []});
-        let file = world.fleet.cluster("east").unwrap().dir().join("held.yaml");
+        let file = world.real().fleet.cluster("east").unwrap().dir().join("held.yaml");
         std::fs::write(&file, answer.to_string()).unwrap();
         let command = |cluster: &str| {
             let (file, daemons) = (file.display(), daemons(world, cluster));
@@ -142,7 +142,7 @@ fn a_contract_that_was_made_for_a_cluster_that_is_gone_can_be_taken_over() {
         let (cns, kubeconfig) = contract_for(world, LOST, &[&offered]).await;
         granted(world, &cns, &offered).await;
         let answer = json!({"kind": "BindingResourceResponse", "kubeconfig": kubeconfig, "requests": []});
-        let file = world.fleet.cluster("east").unwrap().dir().join("inherited.yaml");
+        let file = world.real().fleet.cluster("east").unwrap().dir().join("inherited.yaml");
         std::fs::write(&file, answer.to_string()).unwrap();
         let command = format!(
             "apiservice inherited --only consumer -f {} --context east --agree {} {}",

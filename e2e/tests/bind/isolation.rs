@@ -230,7 +230,7 @@ fn every_isolation_with_informer_scope_cluster() {
     BINDING.alone(async |world| {
         world.end(LEADER, End::Stop).await;
         let spec = world.daemon(LEADER).spec.clone();
-        world.fleet.run(spec.env("FREEPORT_BIND_SCOPE", "cluster")).await.unwrap();
+        world.real().fleet.run(spec.env("FREEPORT_BIND_SCOPE", "cluster")).await.unwrap();
         world.is_there(LEADER).await;
         let of = async |plural: &str, crd_scope: &str, isolation: Isolation| {
             row(world, plural, crd_scope, isolation, InformerScope::Cluster).await;

@@ -213,7 +213,7 @@ fn a_konnector_that_is_killed_while_it_binds_and_unbinds_ends_what_it_began() {
         // By the leader's own word: a credential that leads elsewhere is replaced.
         let mut provider = world.daemon(LEADER).clone();
         provider.spec.env.insert("FREEPORT_BIND_ADDRESS".to_owned(), victim.leader().to_owned());
-        provider.ensure(&world.fleet).await.unwrap();
+        provider.ensure(&world.real().fleet).await.unwrap();
         let (cns, proxied) = contract(world, "mortal-east", "mortals").await;
         let of = json!({"resources": [{"group": offered.resource().group, "resource": "mortals"}]});
         assert_eq!(request(world, &cns, "mortals", of).await.0, Phase::Succeeded);
@@ -259,7 +259,7 @@ fn a_konnector_that_is_killed_while_it_binds_and_unbinds_ends_what_it_began() {
         let asked = leader.api::<APIServiceNamespace>(&cns).list(&Default::default()).await.unwrap();
         assert!(asked.items.iter().all(|asked| asked.metadata.deletion_timestamp.is_some()), "{asked:?}");
         victim.free().await;
-        world.daemon(LEADER).ensure(&world.fleet).await.unwrap();
+        world.daemon(LEADER).ensure(&world.real().fleet).await.unwrap();
         east.delete::<Secret>(CREDENTIALS, "mortals").await;
         world.release(&ns).await;
         leader.release_namespace(&cns).await;

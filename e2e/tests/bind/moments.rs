@@ -74,7 +74,7 @@ fn a_konnector_that_is_killed_after_any_write_ends_what_it_began() {
         let (backend, kubeconfig) =
             Backend::begin(world, "east", &offered, (Isolation::Prefixed, InformerScope::Namespaced)).await;
         let victim = Victim::of(world, "freeport-member-east").await;
-        let server = world.fleet.cluster("leader").unwrap().server();
+        let server = world.real().fleet.cluster("leader").unwrap().server();
         let direct = String::from_utf8(kubeconfig.0).unwrap();
         let proxied = direct.replace(&server, victim.leader());
         let data = |kubeconfig: &str| json!({"stringData": {"kubeconfig": kubeconfig}});
@@ -151,7 +151,7 @@ fn a_provider_that_is_away_takes_nothing_along_and_gets_what_happened_meanwhile(
             becomes("is at the provider", &there, name, |_| true).await;
         }
 
-        let provider = world.fleet.cluster("leader").unwrap();
+        let provider = world.real().fleet.cluster("leader").unwrap();
         let comes_back = async || {
             provider.start(Component::ApiServer).await.unwrap();
             eventually("the provider answers", || async {

@@ -35,7 +35,7 @@ pub(crate) struct Clusters {
 
 impl Fixture for Clusters {
     fn dir(&self) -> &Path {
-        self.world.fleet.dir()
+        self.world.real().fleet.dir()
     }
 }
 
@@ -53,7 +53,7 @@ impl Clusters {
 
     /// Runs `freeport` with the words of `line`.
     pub(crate) async fn freeport(&self, line: &str) -> Ran {
-        run(&self.freeport, line, &[("KUBECONFIG", &self.world.fleet.kubeconfig())], "").await
+        run(&self.freeport, line, &[("KUBECONFIG", &self.world.real().fleet.kubeconfig())], "").await
     }
 
     /// Runs `kubectl` with the words of `line`; it finds `kubectl-freeport` in its PATH.
@@ -63,7 +63,7 @@ impl Clusters {
 
     /// [`Self::kubectl`] with this input.
     pub(crate) async fn kubectl_reading(&self, line: &str, stdin: &str) -> Ran {
-        self.run(&self.world.fleet.kubectl(), line, stdin).await
+        self.run(&self.world.real().fleet.kubectl(), line, stdin).await
     }
 
     /// Runs a command that was printed for people to run.
@@ -73,10 +73,12 @@ impl Clusters {
 
     async fn run(&self, program: &Path, line: &str, stdin: &str) -> Ran {
         // Its cache goes with the fleet.
-        let (kubectl, cache) =
-            (self.world.fleet.kubectl(), self.world.fleet.clusters()[0].dir().join("kubectl-cache"));
+        let (kubectl, cache) = (
+            self.world.real().fleet.kubectl(),
+            self.world.real().fleet.clusters()[0].dir().join("kubectl-cache"),
+        );
         let path = env::join_paths([kubectl.parent().unwrap(), self.plugin.parent().unwrap()]).unwrap();
-        let config = self.world.fleet.kubeconfig();
+        let config = self.world.real().fleet.kubeconfig();
         let env: [(&str, &Path); 3] =
             [("KUBECONFIG", &config), ("KUBECACHEDIR", &cache), ("PATH", Path::new(&path))];
         run(program, line, &env, stdin).await
@@ -84,13 +86,13 @@ impl Clusters {
 
     /// A folder for kubeconfigs of daemons, which goes with the cluster.
     pub(crate) fn folder(&self, cluster: &str) -> String {
-        self.world.fleet.cluster(cluster).unwrap().dir().join("daemons").display().to_string()
+        self.world.real().fleet.cluster(cluster).unwrap().dir().join("daemons").display().to_string()
     }
 
     /// What people, and the programs they run, have asked the cluster to write so far: `verb uri code`.
     pub(crate) async fn written_by_people(&self, cluster: &str) -> Vec<String> {
         let mark = self.mark(cluster).await;
-        let log = self.world.fleet.cluster(cluster).unwrap().audit_log();
+        let log = self.world.real().fleet.cluster(cluster).unwrap().audit_log();
         let lines = within_the_log(&log, &mark).await;
         let events = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let of_people =

@@ -17,7 +17,7 @@ const EXPORTERS: [&str; 3] = ["east", "leader", "west"];
 #[e2e::test]
 fn without_the_leader_a_member_leaves_by_force_and_comes_back() {
     alone(async |set| {
-        let hub = set.clusters.world.fleet.cluster("leader").unwrap();
+        let hub = set.clusters.world.real().fleet.cluster("leader").unwrap();
         set.join("east").await;
         for (cluster, address) in [("leader", "10.1.0.1"), ("east", "10.2.0.1"), ("west", "10.3.0.1")] {
             set.cluster(cluster).create_namespace(NS).await;

@@ -47,7 +47,7 @@ pub(crate) fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static MemberSet
     CLUSTERS.one_by_one(async |clusters| {
         let set = MemberSet::of(clusters).await;
         // A test that failed may have left anything.
-        let fleet = &clusters.world.fleet;
+        let fleet = &clusters.world.real().fleet;
         let hub = fleet.cluster("leader").unwrap();
         let api_server = fleet.process(&hub.process_name(Component::ApiServer)).await.unwrap();
         if !api_server.unwrap().is_running().await.unwrap() {
@@ -112,7 +112,7 @@ impl MemberSet {
 
     /// Starts a daemon, unless it runs and `may_run` on.
     async fn start(&self, daemon: &str, cluster: &str, may_run: bool) {
-        let fleet = &self.clusters.world.fleet;
+        let fleet = &self.clusters.world.real().fleet;
         let name = format!("{daemon}-{cluster}");
         if let Some(process) = fleet.process(&name).await.unwrap()
             && process.is_running().await.unwrap()
@@ -133,15 +133,29 @@ impl MemberSet {
 
     /// Stops the member's daemon, as deleting its Deployment does.
     pub(crate) async fn stop_member(&self, cluster: &str) {
-        let process =
-            self.clusters.world.fleet.process(&format!("freeport-member-{cluster}")).await.unwrap().unwrap();
+        let process = self
+            .clusters
+            .world
+            .real()
+            .fleet
+            .process(&format!("freeport-member-{cluster}"))
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(process.stop().await.unwrap(), Exit::Status(0), "see {}", process.log().display());
     }
 
     /// Kills the member's daemon: it says farewell to nobody.
     pub(crate) async fn kill_member(&self, cluster: &str) {
-        let process =
-            self.clusters.world.fleet.process(&format!("freeport-member-{cluster}")).await.unwrap().unwrap();
+        let process = self
+            .clusters
+            .world
+            .real()
+            .fleet
+            .process(&format!("freeport-member-{cluster}"))
+            .await
+            .unwrap()
+            .unwrap();
         process.kill().await.unwrap();
     }
 
@@ -163,8 +177,14 @@ impl MemberSet {
     /// The ends of the daemons' logs, for failure messages.
     fn logs(&self) -> String {
         let logs = SET.map(|cluster| {
-            let log =
-                self.clusters.world.fleet.dir().join("logs").join(format!("freeport-member-{cluster}.log"));
+            let log = self
+                .clusters
+                .world
+                .real()
+                .fleet
+                .dir()
+                .join("logs")
+                .join(format!("freeport-member-{cluster}.log"));
             let text = fs::read_to_string(log).unwrap_or_default();
             let lines: Vec<_> = text.lines().collect();
             format!("log of {cluster}:\n{}", lines[lines.len().saturating_sub(30)..].join("\n"))

@@ -202,7 +202,7 @@ async fn who_never_connected_leaves(clusters: &Clusters) {
 
 /// The commands of docs/cli.md, as they are there but for the clusters' names and the leader's address.
 async fn files_alone_do_it(clusters: &Clusters) {
-    manifests::apply(&clusters.world.fleet, "hub", "spoke").await;
+    manifests::apply(&clusters.world.real().fleet, "hub", "spoke").await;
 
     let join = "join --clusterset demo --cluster-id east --context spoke --leader-context hub --no-wait";
     let said = clusters.freeport(join).await.succeeded();

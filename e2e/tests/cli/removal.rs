@@ -149,7 +149,8 @@ pub(super) async fn reads(set: &MemberSet, token: &str) -> bool {
 /// What the leader's API server answers to who has this token and asks for what members read.
 pub(super) async fn answered(set: &MemberSet, token: &str) -> u16 {
     let kubeconfig =
-        Kubeconfig::read_from(set.clusters.world.fleet.cluster("leader").unwrap().kubeconfig()).unwrap();
+        Kubeconfig::read_from(set.clusters.world.real().fleet.cluster("leader").unwrap().kubeconfig())
+            .unwrap();
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     config.auth_info = serde_json::from_value(serde_json::json!({"token": token})).unwrap();
     config.proxy_url = None;

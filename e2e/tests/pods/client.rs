@@ -71,7 +71,7 @@ impl Client {
     /// On the node of `cluster`, as a Pod with the node's network. Returns after its first answer: an import is there before kube-proxy
     /// knows it.
     pub(crate) async fn start(world: &World, cluster: &str, server: SocketAddr) -> Self {
-        let machine = world.fleet.cluster(cluster).unwrap().machine().await.unwrap();
+        let machine = world.real().fleet.cluster(cluster).unwrap().machine().await.unwrap();
         let network = File::open(format!("/proc/{machine}/ns/net")).unwrap();
         let (asked, is_over) = (Arc::default(), Arc::new(AtomicBool::new(false)));
         let (to, over) = (Arc::clone(&asked), Arc::clone(&is_over));

@@ -56,7 +56,7 @@ fn traffic_never_stops() {
             world.cluster(cluster).replace_pods(SYSTEM).await;
             world.daemons_run(cluster).await;
         }
-        for cluster in world.fleet.clusters() {
+        for cluster in world.real().fleet.clusters() {
             for component in [Component::Kubelet, Component::Containerd] {
                 cluster.kill(component).await.unwrap();
                 cluster.start(component).await.unwrap();

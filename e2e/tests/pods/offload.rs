@@ -46,7 +46,7 @@ pub(super) async fn agreed(world: &Pods) {
             "freeport offload accept west --context {host} --label liqo.io/region={region}\n\
              freeport offload use {host} --context west"
         );
-        shell(&world.fleet, &freeport, &commands).await;
+        shell(&world.real().fleet, &freeport, &commands).await;
     }
 }
 
@@ -120,7 +120,7 @@ fn a_deployment_runs_in_another_cluster_by_the_commands_of_the_docs() {
         let freeport = [program::path("cli", "freeport").await.unwrap()];
         let (commands, unoffload) = commands();
         let alone = CONSENT.lock().await;
-        shell(&world.fleet, &freeport, &commands).await;
+        shell(&world.real().fleet, &freeport, &commands).await;
         drop(alone);
         let [here, there] = both(world, 3).await;
         virtual_nodes_have_a_range(west).await;
@@ -145,7 +145,7 @@ fn a_deployment_runs_in_another_cluster_by_the_commands_of_the_docs() {
         let _: Deployment = west.patch(NS, "web", &one).await;
         both(world, 1).await;
 
-        shell(&world.fleet, &freeport, &unoffload).await;
+        shell(&world.real().fleet, &freeport, &unoffload).await;
         let twins = Api::<Namespace>::all(east.client.clone());
         assert!(twins.get_opt(TWIN).await.unwrap().is_none());
         // Not a moment later: it was made before the twin went.
@@ -189,7 +189,7 @@ async fn asks_before_twins_go(world: &Pods, freeport: &[PathBuf]) {
         "! freeport offload use east --context west --remove 2>&1",
         "! freeport offload namespace store --context west --selector liqo.io/region=nowhere 2>&1",
     ] {
-        let said = shell(&world.fleet, freeport, command).await;
+        let said = shell(&world.real().fleet, freeport, command).await;
         for part in ["Namespace store-west goes in east", "run it again with --yes"] {
             assert!(said.contains(part), "{command}: {said}");
         }

@@ -68,7 +68,7 @@ async fn outage(world: &Pods) {
         there.nothing_deleted("no Pod goes at the host");
         Ok(())
     };
-    let leader = world.fleet.cluster("leader").unwrap();
+    let leader = world.real().fleet.cluster("leader").unwrap();
     leader.kill(Component::ApiServer).await.unwrap();
     let begun = Instant::now();
     let created = kill_webhooks(world, plain).await;
@@ -135,7 +135,7 @@ async fn joining_waits_until_it_is_trusted(world: &Pods, offloaded: &str) {
     let join = format!(
         "freeport join --offload --clusterset {SET} --cluster-id west --context west --leader-context leader"
     );
-    let said = shell(&world.fleet, &freeport, &join).await;
+    let said = shell(&world.real().fleet, &freeport, &join).await;
     let pod = west.try_pod(offloaded).await.unwrap_or_else(|why| panic!("{why}; {said}"));
     assert!(is_placed(&pod), "{:?}; {said}", pod.spec);
 }

@@ -61,7 +61,7 @@ pub(crate) fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static Pods) -> 
 
 impl Fixture for Pods {
     fn dir(&self) -> &Path {
-        self.fleet.dir()
+        self.real().fleet.dir()
     }
 }
 
@@ -78,8 +78,8 @@ impl Pods {
             says(world.cluster("east"), SYSTEM, ("True", "Connected"))
         })
         .await;
-        let composition = Composition { offload: true, ..Composition::of_all(&world.fleet, SET) };
-        cluster_set::deploy_as(&world.fleet, &composition, &mut |_: &str| {}).await.unwrap();
+        let composition = Composition { offload: true, ..Composition::of_all(&world.real().fleet, SET) };
+        cluster_set::deploy_as(&world.real().fleet, &composition, &mut |_: &str| {}).await.unwrap();
         join_all(world.clusters().iter().map(|cluster| cluster.run_server(CLIENT.0, CLIENT.1))).await;
         world
     }

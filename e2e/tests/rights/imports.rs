@@ -127,7 +127,7 @@ fn the_garbage_collector_is_let_through() {
         let space = "rights-garbage";
         namespace(&parties.world, space).await;
         let context = KubeConfigOptions { context: Some("leader".into()), ..KubeConfigOptions::default() };
-        let kubeconfig = Kubeconfig::read_from(parties.world.fleet.kubeconfig()).unwrap();
+        let kubeconfig = Kubeconfig::read_from(parties.world.real().fleet.kubeconfig()).unwrap();
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &context).await.unwrap();
         let collector = "system:serviceaccount:kube-system:generic-garbage-collector";
         config.auth_info.impersonate = Some(collector.into());

@@ -221,7 +221,7 @@ fn r7_an_administrator_excludes_a_namespace_from_exporting() {
 /// Installs again, as users do; what was said.
 async fn installed_again(world: &World) -> String {
     let mut said = String::new();
-    cluster_set::set_up(&world.fleet, SET, &mut |line: &str| {
+    cluster_set::set_up(&world.real().fleet, SET, &mut |line: &str| {
         said.push_str(line);
         said.push('\n');
     })

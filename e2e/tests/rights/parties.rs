@@ -54,14 +54,14 @@ pub(crate) struct Parties {
 
 impl Fixture for Parties {
     fn dir(&self) -> &Path {
-        self.world.fleet.dir()
+        self.world.real().fleet.dir()
     }
 }
 
 impl Parties {
     async fn up() -> Self {
         let world = World::bring_up("rights", &["leader"]).await;
-        let offloading = Composition { offload: true, ..Composition::of_all(&world.fleet, SET) };
+        let offloading = Composition { offload: true, ..Composition::of_all(&world.real().fleet, SET) };
         world.set_up(&offloading).await;
         let leader = world.leader();
         let area = json!({"metadata": {"name": OTHER_AREA, "labels": {label::COMMON_AREA: label::TRUE}}});

@@ -320,7 +320,7 @@ fn a_leader_of_ours_that_refuses_leases_is_not_taken_for_antreas() {
         role.rules.get_or_insert_default().retain(|rule| rule.resources != Some(vec!["leases".to_owned()]));
         let mut role = roles.replace(&role.name_any(), &PostParams::default(), &role).await.unwrap();
         let looks = || {
-            let log = world.fleet.dir().join("logs").join(format!("{EAST}.log"));
+            let log = world.real().fleet.dir().join("logs").join(format!("{EAST}.log"));
             std::fs::read_to_string(log).unwrap().matches("checking whether the leader is Antrea's").count()
         };
         let before = looks();

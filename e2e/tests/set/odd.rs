@@ -10,6 +10,6 @@ use futures::future::join_all;
 /// Which process each daemon is.
 async fn processes(world: &World) -> Vec<Option<u32>> {
     let processes =
-        DAEMONS.map(|daemon| async move { world.fleet.process(daemon).await.unwrap().unwrap().pid() });
+        DAEMONS.map(|daemon| async move { world.real().fleet.process(daemon).await.unwrap().unwrap().pid() });
     join_all(processes).await
 }

@@ -86,7 +86,7 @@ fn a_new_pod_is_placed_as_its_namespace_says() {
         vectors::hold_through_an_api_server(webhook).await;
 
         // While it is down, Pods of its Namespaces are not created, and those of others are.
-        let process = webhook.world.fleet.process(WEBHOOK).await.unwrap().unwrap();
+        let process = webhook.world.real().fleet.process(WEBHOOK).await.unwrap().unwrap();
         process.kill().await.unwrap();
         let why = webhook.pod("shop").await.unwrap_err();
         assert!(why.contains("pod.mutate.liqo.io"), "{why}");
@@ -231,7 +231,7 @@ async fn what_cannot_travel_stays_at_home(webhook: &Webhook) {
 /// Whoever leaves does not get it back.
 async fn who_leaves_has_it_deleted(webhook: &Webhook) {
     let freeport = program::path("cli", "freeport").await.unwrap();
-    let said = shell(&webhook.world.fleet, &[freeport], "freeport leave --context leader 2>&1").await;
+    let said = shell(&webhook.world.real().fleet, &[freeport], "freeport leave --context leader 2>&1").await;
     assert!(said.contains("deleted MutatingWebhookConfiguration freeport-webhook"), "{said}");
     always("it stays deleted", || async {
         let there = configurations(webhook).get_opt(WEBHOOK).await.map_err(|error| error.to_string())?;
@@ -263,7 +263,7 @@ async fn without_its_kind_it_says_what_to_do(webhook: &Webhook) {
         if why.contains("freeport join --offload") { Ok(()) } else { Err(why) }
     };
     eventually("it is said what to do", refused).await;
-    webhook.world.fleet.process(WEBHOOK).await.unwrap().unwrap().kill().await.unwrap();
+    webhook.world.real().fleet.process(WEBHOOK).await.unwrap().unwrap().kill().await.unwrap();
     webhook.start().await;
     eventually("it is said what to do", refused).await;
     cluster.put_back_crd(had).await;

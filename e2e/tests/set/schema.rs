@@ -76,7 +76,7 @@ async fn change(world: &World, labels: Value, schema: impl Fn(&mut Value)) {
 /// Installs again, as users do; what was said of west.
 async fn installed_again(world: &World) -> String {
     let mut said = String::new();
-    cluster_set::set_up(&world.fleet, SET, &mut |line: &str| {
+    cluster_set::set_up(&world.real().fleet, SET, &mut |line: &str| {
         said.extend(line.starts_with("west: ").then(|| format!("{line}\n")));
     })
     .await
@@ -163,7 +163,7 @@ fn r78_an_older_crd_is_reported_and_upgraded_and_imports_work_as_far_as_they_can
         let said = world.member_says("west", ("True", "CRDOutdated")).await;
         let lost = "ServiceImport lacks spec.ipFamilies, status.conditions, status.endpointSliceObjects, version v1beta1.";
         assert!(said.contains(lost), "{said}");
-        let of = KubeContext { file: Some(world.fleet.kubeconfig()), name: Some("west".into()) };
+        let of = KubeContext { file: Some(world.real().fleet.kubeconfig()), name: Some("west".into()) };
         let report = status(&StatusOptions { cluster: of, cluster_set: None }).await.unwrap();
         let problem = report.problems.iter().find(|problem| problem.what.contains("ServiceImport lacks"));
         assert!(

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use api::{antrea::Members, lease::Pace, membership::Wire};
-use kit::{boot::Env, client::Dial, events, hold::Hold, holder::Holder, index::Shared, metrics::Metrics, serve::Readiness};
+use kit::{
+    boot::Env, client::Dial, events, hold::Hold, holder::Holder, index::Shared, metrics::Metrics,
+    serve::Readiness,
+};
 use kube::{Client, Config};
 use presence::{heartbeat::Heartbeats, leases::Leases};
 use tokio_util::sync::CancellationToken;

@@ -216,7 +216,8 @@ impl Control {
         let running = match &mut self.running {
             Some(running) => running,
             None => {
-                let connection = target.connect(&self.env.dial).map_err(|error| verdict::no_client(&error, target))?;
+                let connection =
+                    target.connect(&self.env.dial).map_err(|error| verdict::no_client(&error, target))?;
                 self.end_alone().await;
                 let with = (&self.env, &self.features, &self.home, self.token_life);
                 // Who does not begin anew with all others waits for nobody.

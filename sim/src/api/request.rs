@@ -21,8 +21,8 @@ pub struct Request {
     pub accept: String,
     /// Header User-Agent.
     pub agent: String,
-    /// Name of the process that sends it: `admin`, or that of a daemon.
-    pub client: String,
+    /// Name of the user, as the server sees it.
+    pub user: String,
     pub body: Bytes,
 }
 

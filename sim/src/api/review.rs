@@ -30,7 +30,7 @@ impl State {
             }
             "/apis/authentication.k8s.io/v1/selfsubjectreviews" if is_create => {
                 let mut review = answered("authentication.k8s.io/v1", "SelfSubjectReview");
-                review["status"] = json!({"userInfo": self.user_of(&request.client)});
+                review["status"] = json!({"userInfo": user_info(&request.user)});
                 Some(Response::json(201, &review))
             }
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" if is_create => {
@@ -41,26 +41,6 @@ impl State {
             }
             _ => None,
         })
-    }
-
-    /// Who a process is for this server. A member has a ServiceAccount of its own name in the leader's cluster; in its own
-    /// cluster, a daemon has the ServiceAccount of its program.
-    fn user_of(&self, process: &str) -> Value {
-        let accounts = || self.objects("", "serviceaccounts").map(|((namespace, name), _)| (namespace, name));
-        let own = accounts().find(|(_, name)| *name == process);
-        let of_program = || {
-            let of = accounts().filter(|(_, name)| {
-                process.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('-'))
-            });
-            of.max_by_key(|(_, name)| name.len())
-        };
-        match own.or_else(of_program) {
-            Some((namespace, name)) => json!({
-                "username": format!("system:serviceaccount:{namespace}:{name}"),
-                "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{namespace}"), "system:authenticated"],
-            }),
-            None => json!({"username": process, "groups": ["system:authenticated"]}),
-        }
     }
 
     /// Grants a token of a ServiceAccount. It has the claims of a real one; nobody checks its signature.
@@ -98,6 +78,22 @@ impl State {
     }
 }
 
+/// What a server knows of a user: the groups of a ServiceAccount.
+fn user_info(user: &str) -> Value {
+    let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+    let groups = match account {
+        Some((namespace, _)) => {
+            json!([
+                "system:serviceaccounts",
+                format!("system:serviceaccounts:{namespace}"),
+                "system:authenticated"
+            ])
+        }
+        None => json!(["system:authenticated"]),
+    };
+    json!({"username": user, "groups": groups})
+}
+
 fn answered(api_version: &str, kind: &str) -> Value {
     json!({"kind": kind, "apiVersion": api_version, "metadata": {"creationTimestamp": rfc3339(0)}})
 }
@@ -117,17 +113,11 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_its_account_here_or_that_of_its_program() {
-        let server = server();
-        let user = || {
-            let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-            send(&server, "POST", path, &json!({})).1["status"]["userInfo"]["username"].clone()
-        };
-        assert_eq!(user(), "freeport-member-east");
-        account(&server, "freeport-system", "freeport-member");
-        assert_eq!(user(), "system:serviceaccount:freeport-system:freeport-member");
-        account(&server, "clusterset-demo", "freeport-member-east");
-        assert_eq!(user(), "system:serviceaccount:clusterset-demo:freeport-member-east");
+    fn a_client_gets_to_know_who_it_is() {
+        let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+        let user = send(&server(), "POST", path, &json!({})).1["status"]["userInfo"].clone();
+        assert_eq!(user["username"], "system:serviceaccount:shop:web");
+        assert_eq!(user["groups"][1], "system:serviceaccounts:shop");
     }
 
     #[test]

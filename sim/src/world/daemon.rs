@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::label;
 use clap::Parser;
-use cli::objects::SYSTEM;
+use cli::objects::{SYSTEM, access, area};
 use kit::{
     boot::{Env, Instance, Process, live_as_daemon},
     client::{Dial, Error},
@@ -18,7 +18,7 @@ use tracing::Instrument;
 use super::{World, address};
 use crate::{
     api::Server,
-    net::{self, Net},
+    net::{Caller, Net},
 };
 
 /// A daemon has to stop within this time.
@@ -43,12 +43,12 @@ pub fn member_name(cluster: &str) -> String {
     format!("{}-{cluster}", label::MEMBER)
 }
 
-/// Connects to the API servers of `servers` by their addresses, as process `name`.
-fn dial(servers: BTreeMap<String, Arc<Server>>, net: Arc<Net>, name: String) -> Dial {
+/// Connects to the API servers of `servers` by their addresses.
+fn dial(servers: BTreeMap<String, Arc<Server>>, net: Arc<Net>, caller: Caller) -> Dial {
     Dial::new(move |url, _, _| {
         let found = servers.values().find(|server| address(&server.name) == url.trim_end_matches('/'));
         let server = found.ok_or_else(|| Error::Server(url.to_owned()))?;
-        Ok(net::client(&net, server, &name))
+        Ok(net.client(server, caller.clone()))
     })
 }
 
@@ -62,18 +62,32 @@ impl World {
         self.all_daemons().iter().for_each(|daemon| self.start(daemon));
     }
 
+    /// Starts the daemons that do not run.
+    pub fn start_all_that_ended(&self) {
+        self.all_daemons()
+            .iter()
+            .filter(|daemon| !self.is_running(daemon))
+            .for_each(|daemon| self.start(daemon));
+    }
+
     /// Starts a daemon, which does not run.
     pub fn start(&self, daemon: &str) {
         let program = if daemon.starts_with(label::LEADER) { label::LEADER } else { label::MEMBER };
-        let cluster = daemon.strip_prefix(program).and_then(|rest| rest.strip_prefix('-')).unwrap_or_default();
-        let client = net::client(&self.net, self.server(cluster), daemon);
+        let cluster =
+            daemon.strip_prefix(program).and_then(|rest| rest.strip_prefix('-')).unwrap_or_default();
+        let account = |namespace: &str, name: &str| Caller {
+            process: daemon.to_owned(),
+            user: format!("system:serviceaccount:{namespace}:{name}"),
+        };
+        let client = self.net.client(self.server(cluster), account(SYSTEM, program));
+        let remote = account(&area::name(&self.plan.set), &access::account(cluster));
         let Ok(metrics) = Metrics::new() else { panic!("metrics do not fit together") };
         let (stop, ready) = (CancellationToken::new(), Readiness::default());
         let starts = self.daemons().get(daemon).map_or(0, |daemon| daemon.starts) + 1;
         let instance = Instance { name: format!("{daemon}-{starts}"), random: format!("{daemon}-{starts}") };
         let process = Process {
             client,
-            dial: dial(self.servers.clone(), self.net.clone(), daemon.to_owned()),
+            dial: dial(self.servers.clone(), self.net.clone(), remote),
             metrics: metrics.clone(),
             ready: ready.clone(),
             stop: stop.clone(),

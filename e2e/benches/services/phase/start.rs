@@ -52,7 +52,7 @@ pub(crate) async fn restart(set: &Set, services: usize) -> Phase {
     set.stop_all().await;
     let meter = Meter::start(set, Side::Freeport).await;
     let (begun, at) = (Instant::now(), Timestamp::now());
-    let daemons: Vec<_> = set.world.daemons.iter().map(|daemon| daemon.spec.name.clone()).collect();
+    let daemons: Vec<_> = set.world.real().daemons.iter().map(|daemon| daemon.spec.name.clone()).collect();
     join_all(daemons.iter().map(|daemon| set.world.launch(daemon))).await;
     within(MEASURED, "all is reconciled", || async {
         for daemon in &daemons {

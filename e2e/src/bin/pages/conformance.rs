@@ -69,12 +69,8 @@ fn a_test_goes_before_what_is_said_without_one() {
         rule("2", Standing::Tested),
         rule("4", Standing::InPart("not at night")),
     ];
-    let test = |name: &str| Test {
-        file: "a.rs".into(),
-        name: name.into(),
-        is_whole_system: false,
-        is_ignored: false,
-    };
+    let test =
+        |name: &str| Test { file: "a.rs".into(), name: name.into(), kind: crate::tests::Kind::Unit, is_ignored: false };
     let untested = |id: &str| format!("R-{id}: no test names it, and rules.rs does not say why");
     assert_eq!(misfits(&rules, &[]), [untested("2"), untested("4")]);
     assert_eq!(misfits(&rules, &[&test("r2_r3_r4_t")]), ["a.rs: r2_r3_r4_t names R-3, which does not exist"]);

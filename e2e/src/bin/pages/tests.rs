@@ -5,6 +5,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// By its attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// `#[test]`, or one of tokio's.
+    Unit,
+    /// `#[e2e::test]`.
+    WholeSystem,
+    /// `#[e2e::test(real)]`.
+    OnRealPrograms,
+}
+
 /// A test.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Test {
@@ -12,8 +23,7 @@ pub(crate) struct Test {
     pub file: String,
     /// Its function.
     pub name: String,
-    /// `#[e2e::test]`, and not `#[test]`.
-    pub is_whole_system: bool,
+    pub kind: Kind,
     /// `#[ignore]`.
     pub is_ignored: bool,
 }
@@ -26,7 +36,7 @@ impl Test {
 
     /// `folder::file::name` of a whole-system test.
     pub(crate) fn path(&self) -> Option<String> {
-        let module = self.file.strip_prefix("e2e/tests/").filter(|_| self.is_whole_system)?;
+        let module = self.file.strip_prefix("e2e/tests/").filter(|_| self.kind != Kind::Unit)?;
         let module = module.strip_suffix("/mod.rs").or_else(|| module.strip_suffix(".rs"))?;
         Some(format!("{}::{}", module.replace('/', "::"), self.name))
     }
@@ -56,7 +66,7 @@ fn walk(workspace: &Path, folder: &Path, tests: &mut Vec<Test>) -> Result<(), (P
             tests.extend(functions(&text).into_iter().map(|function| Test {
                 file: file.clone(),
                 name: function.name.to_owned(),
-                is_whole_system: function.is_whole_system,
+                kind: function.kind,
                 is_ignored: function.is_ignored,
             }));
         }
@@ -68,7 +78,7 @@ fn walk(workspace: &Path, folder: &Path, tests: &mut Vec<Test>) -> Result<(), (P
 #[derive(Debug, PartialEq, Eq)]
 struct Function<'a> {
     name: &'a str,
-    is_whole_system: bool,
+    kind: Kind,
     is_ignored: bool,
 }
 
@@ -78,14 +88,15 @@ fn functions(text: &str) -> Vec<Function<'_>> {
     for line in text.lines().map(str::trim) {
         let function = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ");
         let name = function.and_then(|rest| rest.split(['(', '<']).next());
-        if let (Some(name), Some(is_whole_system)) = (name, attribute) {
-            found.push(Function { name, is_whole_system, is_ignored });
+        if let (Some(name), Some(kind)) = (name, attribute) {
+            found.push(Function { name, kind, is_ignored });
         }
         is_ignored = line.starts_with("#[ignore") || is_ignored && line.starts_with(['#', '/']);
         attribute = match line {
-            "#[test]" => Some(false),
-            "#[e2e::test]" => Some(true),
-            _ if line.starts_with("#[tokio::test") => Some(false),
+            "#[test]" => Some(Kind::Unit),
+            "#[e2e::test]" => Some(Kind::WholeSystem),
+            "#[e2e::test(real)]" => Some(Kind::OnRealPrograms),
+            _ if line.starts_with("#[tokio::test") => Some(Kind::Unit),
             // Between the attribute and its function there are other attributes and comments alone.
             _ if line.starts_with("#[") || line.starts_with("//") => attribute,
             _ => None,
@@ -125,24 +136,30 @@ fn only_tests_are_found() {
         async fn b() {}
         #[e2e::A]
         fn whole() {}
+        #[e2e::A(real)]
+        async fn real() {}
             #[A]
             fn order(offers in offers()) {}
     ";
     // Not to be found here.
     let text = text.replace('A', "test");
     let found: Vec<_> =
-        functions(&text).iter().map(|found| (found.name, found.is_whole_system, found.is_ignored)).collect();
-    let plain = |name| (name, false, false);
-    assert_eq!(found, [("a", false, true), plain("b"), ("whole", true, false), plain("order")]);
+        functions(&text).iter().map(|found| (found.name, found.kind, found.is_ignored)).collect();
+    let plain = |name| (name, Kind::Unit, false);
+    let whole = [("whole", Kind::WholeSystem, false), ("real", Kind::OnRealPrograms, false)];
+    assert_eq!(found, [("a", Kind::Unit, true), plain("b"), whole[0], whole[1], plain("order")]);
 }
 
 #[test]
 fn a_whole_system_test_is_named_by_its_file() {
-    let test = |file: &str, is_whole_system| {
+    let test = |file: &str, kind| {
         let (file, name, is_ignored) = (file.into(), "t".into(), false);
-        Test { file, name, is_whole_system, is_ignored }
+        Test { file, name, kind, is_ignored }
     };
-    assert_eq!(test("e2e/tests/set/service/own.rs", true).path().as_deref(), Some("set::service::own::t"));
-    assert_eq!(test("e2e/tests/nodes/mod.rs", true).path().as_deref(), Some("nodes::t"));
-    assert_eq!(test("e2e/tests/arrows/main.rs", false).path(), None);
+    assert_eq!(
+        test("e2e/tests/set/service/own.rs", Kind::WholeSystem).path().as_deref(),
+        Some("set::service::own::t")
+    );
+    assert_eq!(test("e2e/tests/nodes/mod.rs", Kind::OnRealPrograms).path().as_deref(), Some("nodes::t"));
+    assert_eq!(test("e2e/tests/arrows/main.rs", Kind::Unit).path(), None);
 }

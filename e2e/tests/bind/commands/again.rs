@@ -21,7 +21,7 @@ async fn unread(world: &World, line: &str) {
     let program = program::path("cli", "freeport").await.unwrap();
     let script = format!("set -o pipefail; {} bind {line} | true", program.display());
     let mut shell = Command::new("bash");
-    shell.args(["-c", &script]).env("KUBECONFIG", world.fleet.kubeconfig());
+    shell.args(["-c", &script]).env("KUBECONFIG", world.real().fleet.kubeconfig());
     let ran = shell.output().await.unwrap();
     assert!(ran.status.success(), "{:?}: {}", ran.status.code(), String::from_utf8_lossy(&ran.stderr));
 }
@@ -60,7 +60,7 @@ fn a_second_run_mends_what_is_missing_and_refuses_what_it_would_not_do() {
             system.uid().unwrap()
         );
         let said = freeport(world, &half).await.succeeded();
-        let file = world.fleet.cluster("west").unwrap().dir().join("again.yaml");
+        let file = world.real().fleet.cluster("west").unwrap().dir().join("again.yaml");
         std::fs::write(&file, &said).unwrap();
         let consumer = format!("--only consumer -f {} --context west", file.display());
         freeport(world, &format!("apiservice agains {consumer} {}", daemons(world, "west")))
@@ -78,7 +78,7 @@ fn a_second_run_mends_what_is_missing_and_refuses_what_it_would_not_do() {
         goes_up("renewed").await;
 
         // The provider was at another address before, where nobody answers any more.
-        let server = world.fleet.cluster("leader").unwrap().server();
+        let server = world.real().fleet.cluster("leader").unwrap().server();
         let secret = west.api::<Secret>(CREDENTIALS).get(&cns).await.unwrap();
         let had: Value = serde_json::from_slice(&secret.data.unwrap()["kubeconfig"].0).unwrap();
         let leads_to = async |change: &dyn Fn(&mut Value)| {

@@ -46,7 +46,7 @@ fn an_export_with_more_than_was_agreed_to_is_refused_by_name_until_somebody_agre
         let asked = json!({"spec": spec});
         let answer =
             json!({"kind": "BindingResourceResponse", "kubeconfig": kubeconfig, "requests": [asked]});
-        let file = world.fleet.cluster("west").unwrap().dir().join("agreed.yaml");
+        let file = world.real().fleet.cluster("west").unwrap().dir().join("agreed.yaml");
         std::fs::write(&file, answer.to_string()).unwrap();
         let file = file.display();
         let consumer =

@@ -28,7 +28,7 @@ async fn binds(world: &World, cns: &str, kubeconfig: &ByteString, request: &Valu
     let Some(program) = kube_bind("kubectl-bind") else {
         return plays(world, cns, kubeconfig, request).await;
     };
-    let east = world.fleet.cluster("east").unwrap();
+    let east = world.real().fleet.cluster("east").unwrap();
     let (file, asked) = (east.dir().join("remote.kubeconfig"), east.dir().join("request.json"));
     std::fs::write(&file, &kubeconfig.0).unwrap();
     std::fs::write(&asked, request.to_string()).unwrap();

@@ -58,7 +58,7 @@ impl<'a> Konnector<'a> {
         let process = kube_bind("konnector").map(|program| {
             let mut konnector = Command::new(program);
             konnector.args(["--lease-namespace", "default", "--server-address", "127.0.0.1:0"]);
-            konnector.arg("--kubeconfig").arg(world.fleet.cluster("east").unwrap().kubeconfig());
+            konnector.arg("--kubeconfig").arg(world.real().fleet.cluster("east").unwrap().kubeconfig());
             Process::start(konnector.stdin(Stdio::null()))
         });
         let provider = Client::try_from(config).unwrap();

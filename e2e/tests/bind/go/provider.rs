@@ -39,7 +39,7 @@ impl<'a> Provider<'a> {
             return (Self::Played(backend), kubeconfig);
         };
         offer(world.leader(), offered, json!({})).await;
-        let leader = world.fleet.cluster("leader").unwrap();
+        let leader = world.real().fleet.cluster("leader").unwrap();
         let mut backend = Command::new(program);
         backend.args([
             "--frontend-disabled",

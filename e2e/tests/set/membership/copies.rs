@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use api::lease::{LeaseView, Pace, Settled};
 use e2e::{
     fixture::shared,
-    shared::RUNTIME,
     waiting::{always, eventually},
 };
 use k8s_openapi::api::coordination::v1::Lease;
@@ -41,7 +40,7 @@ fn begin(leases: &Api<LeaseView>, instance: &str, home: &str, before: &[&str]) -
     };
     let (sender, presence) = watch::channel(Presence::Unknown);
     let mut task = JoinSet::new();
-    task.spawn_on(keeper.keep(|| Settled::Yes, sender), RUNTIME.handle());
+    task.spawn(keeper.keep(|| Settled::Yes, sender));
     Process { presence, _task: task }
 }
 

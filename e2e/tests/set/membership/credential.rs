@@ -34,7 +34,7 @@ use serde_json::{Value, json};
 use super::traces::{EAST, SECRET, exchanged};
 
 fn log(world: &World) -> String {
-    fs::read_to_string(world.fleet.dir().join("logs").join(format!("{EAST}.log"))).unwrap()
+    fs::read_to_string(world.real().fleet.dir().join("logs").join(format!("{EAST}.log"))).unwrap()
 }
 
 /// How many sessions the daemon of `east` has begun.
@@ -65,7 +65,7 @@ async fn long_lived(world: &World) -> String {
 
 /// Whether the leader's API server takes the token.
 async fn is_taken(world: &World, token: &str) -> Result<(), String> {
-    let server = world.fleet.cluster("leader").unwrap().server();
+    let server = world.real().fleet.cluster("leader").unwrap().server();
     let (ca, _) = account::credential(world, "leader", AREA, "default").await;
     let client = account::client(&server, &ca, token).await;
     let attributes = ResourceAttributes { verb: Some("get".into()), ..ResourceAttributes::default() };
@@ -119,7 +119,7 @@ async fn replaced(world: &World) -> Life {
     .await
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_token_that_counts_for_ever_is_replaced_and_can_be_ended_while_the_session_goes_on() {
     alone(async |world| {
         let ns = "replaced";
@@ -170,14 +170,14 @@ fn rules_without(role: &Role, resource: &str) -> Value {
     json!({"rules": rules.filter(is_other).collect::<Vec<_>>()})
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_leader_that_lets_nobody_replace_tokens_is_said_and_the_token_goes_on() {
     alone(async |world| {
         let (ns, lasting) = ("lasting", long_lived(world).await);
         exchanged(world, ns).await;
         let role = world.leader().api::<Role>(AREA).get(EAST).await.unwrap();
         world.leader().patch::<Role>(AREA, EAST, &rules_without(&role, "serviceaccounts/token")).await;
-        let server = world.fleet.cluster("leader").unwrap().server();
+        let server = world.real().fleet.cluster("leader").unwrap().server();
         let (ca, _) = account::credential(world, "leader", AREA, "default").await;
         let east = account::client(&server, &ca, &lasting).await;
         eventually("the right is gone", || async {
@@ -214,14 +214,15 @@ fn a_leader_that_lets_nobody_replace_tokens_is_said_and_the_token_goes_on() {
 }
 
 /// Its API server has the certificate of the first one all the time, so that it stays trusted whatever is published.
-#[e2e::test]
+#[e2e::test(real)]
 fn authorities_that_the_leaders_cluster_publishes_are_trusted_beside_the_first_and_go_again() {
     alone(async |world| {
-        let (ns, leader) = ("authorities", world.fleet.cluster("leader").unwrap());
+        let (ns, leader) = ("authorities", world.real().fleet.cluster("leader").unwrap());
         exchanged(world, ns).await;
         let sessions_before = sessions(world);
         let (_, first) = secret_of_east(world).await;
-        let another = fs::read_to_string(world.fleet.cluster("west").unwrap().ca_certificate()).unwrap();
+        let another =
+            fs::read_to_string(world.real().fleet.cluster("west").unwrap().ca_certificate()).unwrap();
         // It would put back at once what is published.
         leader.kill(Component::ControllerManager).await.unwrap();
         let certificates = |pem: &str| pem.matches("BEGIN CERTIFICATE").count();

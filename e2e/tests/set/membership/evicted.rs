@@ -26,7 +26,7 @@ const AFTER: &str = "60";
 async fn start_leader(world: &World, how: End) {
     world.end(LEADER, how).await;
     let daemon = world.daemon(LEADER).spec.clone();
-    world.fleet.run(daemon.args(["--evict-after", AFTER])).await.unwrap();
+    world.real().fleet.run(daemon.args(["--evict-after", AFTER])).await.unwrap();
     world.is_there(LEADER).await;
 }
 
@@ -59,7 +59,7 @@ async fn import_says(world: &World, cluster: &str, ns: &str, reason: &str) {
 }
 
 /// Issue 18. The leader restarts while it counts, and one importer is away when it has counted enough.
-#[e2e::test]
+#[e2e::test(real)]
 fn r58_what_a_member_exports_goes_when_it_is_silent_for_too_long_and_comes_back_with_it() {
     alone(async |world| {
         let ns = &world.namespace("evicted", &CLUSTERS).await;

@@ -32,7 +32,7 @@ async fn put_secret(world: &World, entries: &[(&str, Option<&[u8]>)]) {
     world.cluster("east").patch::<Secret>(SYSTEM, SECRET, &json!({"data": data})).await;
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_credential_that_is_missing_or_wrong_is_said_and_another_one_is_taken() {
     alone(async |world| {
         let east = world.cluster("east");
@@ -55,7 +55,7 @@ fn a_credential_that_is_missing_or_wrong_is_said_and_another_one_is_taken() {
         })
         .await;
 
-        let other = fs::read(world.fleet.cluster("east").unwrap().ca_certificate()).unwrap();
+        let other = fs::read(world.real().fleet.cluster("east").unwrap().ca_certificate()).unwrap();
         put_secret(world, &[("ca.crt", Some(&other))]).await;
         let message = world.member_says("east", ("False", "CertificateUntrusted")).await;
         assert!(message.contains("ca.crt"), "{message}");
@@ -68,10 +68,10 @@ fn a_credential_that_is_missing_or_wrong_is_said_and_another_one_is_taken() {
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_leader_that_is_away_is_said_and_found_again() {
     alone(async |world| {
-        let leader = world.fleet.cluster("leader").unwrap();
+        let leader = world.real().fleet.cluster("leader").unwrap();
         leader.kill(Component::ApiServer).await.unwrap();
         let message = world.member_says("east", ("False", "LeaderUnreachable")).await;
         assert!(message.contains(&leader.server()), "{message}");
@@ -80,7 +80,7 @@ fn a_leader_that_is_away_is_said_and_found_again() {
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn rights_that_are_missing_at_the_leader_are_named() {
     alone(async |world| {
         let had: RoleBinding = world.leader().take(AREA, "freeport-member-east").await;
@@ -117,7 +117,7 @@ async fn visitor(world: &World) -> String {
     answer.status.unwrap().token.unwrap()
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_common_area_that_is_not_there_is_named() {
     alone(async |world| {
         let (ns, east) = ("nowhere", world.cluster("east"));

@@ -24,7 +24,7 @@ use super::traces::{
     CONNECTED, EAST, SECRET, at_leader, exchanged, imported_from_both, imports_are_gone, left, noted,
 };
 
-#[e2e::test]
+#[e2e::test(real)]
 fn r60_a_cluster_set_that_is_deleted_is_left_and_one_created_again_is_joined() {
     alone(async |world| {
         let (ns, east) = ("leaves", world.cluster("east"));
@@ -101,12 +101,12 @@ fn a_cluster_set_that_vanishes_with_its_crd_is_not_left() {
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn r60_without_the_leader_the_imports_go_at_once_and_the_rest_when_it_is_back() {
     alone(async |world| {
         let (ns, east) = ("alone", world.cluster("east"));
         exchanged(world, ns).await;
-        let leader = world.fleet.cluster("leader").unwrap();
+        let leader = world.real().fleet.cluster("leader").unwrap();
         leader.kill(Component::ApiServer).await.unwrap();
         let set: ClusterSet = east.take(SYSTEM, SET).await;
         imports_are_gone(world, ns).await;

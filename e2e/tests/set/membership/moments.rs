@@ -144,7 +144,7 @@ async fn leave_and_join(world: &World, victims: &[Victim], trap: &Trap, again: A
     leaving + joining
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_leave_and_a_join_whose_daemons_are_killed_at_every_write_come_to_an_end() {
     alone(async |world| {
         exchanged(world, NS).await;

@@ -29,7 +29,7 @@ async fn create(client: &Client, lease: &Value) {
     let _: Value = client.request(request).await.unwrap();
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a1_a_time_that_we_cannot_hold_stops_nobody_and_its_lease_is_mended() {
     shared(async |world| {
         let ns = world.namespace("odd-lease", &["east", "west"]).await;

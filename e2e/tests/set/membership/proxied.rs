@@ -28,13 +28,13 @@ async fn follows(leader: &Cluster, ns: &str, address: &str) {
     .await;
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_leader_behind_a_proxy_is_reached_by_it_under_another_name() {
     alone(async |world| {
         let ns = "proxied";
         let before = exchanged(world, ns).await;
         let (leader, east) = (world.leader(), world.cluster("east"));
-        let hub = world.fleet.cluster("leader").unwrap();
+        let hub = world.real().fleet.cluster("leader").unwrap();
         let change = async |address: &str| {
             east.replace_slice(ns, "web", "web-1", &[address], &[("http", 8080)]).await;
         };
@@ -64,7 +64,8 @@ fn a_leader_behind_a_proxy_is_reached_by_it_under_another_name() {
         follows(leader, ns, "10.2.0.3").await;
         assert!(tunnels.made() > 0);
 
-        let log = fs::read_to_string(world.fleet.dir().join("logs").join(format!("{EAST}.log"))).unwrap();
+        let log =
+            fs::read_to_string(world.real().fleet.dir().join("logs").join(format!("{EAST}.log"))).unwrap();
         assert!(!log.contains("secret@") && !log.contains("wrong@"), "a password is in the log");
         via(east, None, None).await;
         world.leader_is_at("east", &hub.server()).await;

@@ -20,7 +20,7 @@ const CONNECTED: (&str, &str) = ("True", "Connected");
 /// Runs a line of commands; what it says on both outputs.
 pub(super) async fn run(world: &World, commands: &str) -> String {
     let freeport = program::path("cli", "freeport").await.unwrap();
-    shell(&world.fleet, &[freeport], &format!("{{ {commands}\n}} 2>&1")).await
+    shell(&world.real().fleet, &[freeport], &format!("{{ {commands}\n}} 2>&1")).await
 }
 
 /// Waits until a line that is refused says this.

@@ -110,7 +110,7 @@ fn while_only_the_leader_is_away_the_node_stays_ready_and_takes_no_new_pods() {
         kubelet_says(east, "hubless-west", "web", running("10.99.0.7")).await;
         is(world, &ns, "web", "Running", "").await;
         let pods = [Watched::<Pod>::of(west, &ns).await, Watched::<Pod>::of(east, "hubless-west").await];
-        let leader = world.fleet.cluster("leader").unwrap();
+        let leader = world.real().fleet.cluster("leader").unwrap();
         leader.kill(Component::ApiServer).await.unwrap();
         let begun = Instant::now();
         eventually("ready, without new Pods", || seen(false)).await;

@@ -33,7 +33,7 @@ async fn offloading(mut world: World) -> World {
 }
 
 pub(super) fn composition(world: &World) -> Composition {
-    Composition { offload: true, ..Composition::of_all(&world.fleet, SET) }
+    Composition { offload: true, ..Composition::of_all(&world.real().fleet, SET) }
 }
 
 /// What the administrator of a cluster says about another one, and changes of what was said.

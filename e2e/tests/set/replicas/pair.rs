@@ -45,7 +45,7 @@ impl Pair {
     }
 
     pub(super) async fn start(&self, index: usize) {
-        self.replicas[index].start(&self.world.fleet).await.unwrap();
+        self.replicas[index].start(&self.world.real().fleet).await.unwrap();
     }
 
     async fn measured(&self, index: usize) -> Result<Metrics, String> {
@@ -82,7 +82,7 @@ impl Pair {
     }
 
     pub(super) async fn process(&self, index: usize) -> Process {
-        self.world.fleet.process(&self.replicas[index].spec.name).await.unwrap().unwrap()
+        self.world.real().fleet.process(&self.replicas[index].spec.name).await.unwrap().unwrap()
     }
 
     fn cluster(&self) -> &'static Cluster {

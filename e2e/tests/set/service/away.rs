@@ -23,7 +23,7 @@ async fn complete(world: &World, cluster: &str, service: &str) -> Imported {
     .await
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn daemons_that_start_while_the_leader_is_away_take_nothing_away() {
     alone(async |world| {
         world.namespace(NS, &CLUSTERS).await;
@@ -48,7 +48,7 @@ fn daemons_that_start_while_the_leader_is_away_take_nothing_away() {
         for daemon in DAEMONS {
             world.end(daemon, End::Crash).await;
         }
-        let leader = world.fleet.cluster("leader").unwrap();
+        let leader = world.real().fleet.cluster("leader").unwrap();
         leader.kill(Component::ApiServer).await.unwrap();
         for daemon in DAEMONS {
             world.launch(daemon).await;

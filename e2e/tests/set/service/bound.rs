@@ -42,7 +42,7 @@ async fn said(world: &World) -> Result<(String, String), String> {
 }
 
 /// Issue 14, A4 and A9.
-#[e2e::test]
+#[e2e::test(real)]
 fn a4_a9_more_imports_than_a_cluster_makes_wait_and_so_do_those_without_a_namespace() {
     alone(async |world| {
         let ns = &world.namespace("bound", &["east", "west"]).await;
@@ -52,8 +52,8 @@ fn a4_a9_more_imports_than_a_cluster_makes_wait_and_so_do_those_without_a_namesp
             eventually(service, || imported(east, ns, service)).await;
         }
         world.end(EAST, End::Stop).await;
-        let daemon = world.daemons.iter().find(|daemon| daemon.spec.name == EAST).unwrap();
-        world.fleet.run(daemon.spec.clone().args(["--max-imports", "1"])).await.unwrap();
+        let daemon = world.real().daemons.iter().find(|daemon| daemon.spec.name == EAST).unwrap();
+        world.real().fleet.run(daemon.spec.clone().args(["--max-imports", "1"])).await.unwrap();
         nothing_waits(world).await;
 
         west.exported(ns, "c", &["10.2.0.3"]).await;

@@ -26,7 +26,7 @@ where
     names.iter().zip(cells).map(|(name, cell)| (name["name"].as_str().unwrap(), cell.clone())).collect()
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn whether_an_export_is_valid_ready_and_in_conflict_is_seen_at_a_glance() {
     shared(async |world| {
         let ns = &world.namespace("columns", &["east", "west"]).await;
@@ -41,7 +41,7 @@ fn whether_an_export_is_valid_ready_and_in_conflict_is_seen_at_a_glance() {
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn all_exporters_and_all_members_are_seen_at_a_glance() {
     shared(async |world| {
         let ns = &world.namespace("exporters", &["east", "west"]).await;

@@ -12,7 +12,7 @@ use e2e::{
 
 const EAST: &str = "freeport-member-east";
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_cluster_ip_is_exported_as_the_one_endpoint_and_a_headless_service_cannot_be() {
     alone(async |world| {
         let ns = &world.namespace("clusterip", &CLUSTERS).await;
@@ -23,8 +23,8 @@ fn a_cluster_ip_is_exported_as_the_one_endpoint_and_a_headless_service_cannot_be
         })
         .await;
         world.end(EAST, End::Stop).await;
-        let daemon = world.daemons.iter().find(|daemon| daemon.spec.name == EAST).unwrap();
-        world.fleet.run(daemon.spec.clone().args(["--endpoint-ip", "cluster"])).await.unwrap();
+        let daemon = world.real().daemons.iter().find(|daemon| daemon.spec.name == EAST).unwrap();
+        world.real().fleet.run(daemon.spec.clone().args(["--endpoint-ip", "cluster"])).await.unwrap();
         let service = east.api::<Service>(ns).get("web").await.unwrap();
         let address = format!("{}:80", service.spec.unwrap().cluster_ip.unwrap());
         eventually("its ClusterIP", || async {

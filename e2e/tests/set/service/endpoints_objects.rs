@@ -49,7 +49,7 @@ async fn until_none(cluster: &Cluster, namespace: &str, service: &str) {
     .await;
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn endpoints_objects_follow_the_slices_and_go_with_the_flag() {
     alone(async |world| {
         let ns = &world.namespace("endpoints-objects", &CLUSTERS).await;
@@ -60,7 +60,7 @@ fn endpoints_objects_follow_the_slices_and_go_with_the_flag() {
         }
         assert_eq!(addresses(west, ns, "web").await, None);
         world.end(WEST, End::Stop).await;
-        world.fleet.run(world.daemon(WEST).spec.clone().args(["--endpoints-objects"])).await.unwrap();
+        world.real().fleet.run(world.daemon(WEST).spec.clone().args(["--endpoints-objects"])).await.unwrap();
         for service in ["web", "api"] {
             until(west, ns, service, &["10.1.0.1"]).await;
         }

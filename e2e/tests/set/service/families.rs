@@ -209,7 +209,7 @@ fn r38_a_younger_export_without_the_oldest_ones_family_takes_nothing_away() {
 }
 
 /// Its API server does not tell which families it has, for want of room for one more Service where the member asks.
-#[e2e::test]
+#[e2e::test(real)]
 fn a_member_that_cannot_ask_for_families_imports_with_one() {
     alone(async |world| {
         let ns = &world.namespace("unasked", &CLUSTERS).await;

@@ -14,7 +14,7 @@ use serde_json::json;
 
 const POLICY: &str = "no-such-imports";
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a2_an_import_that_is_refused_is_said_and_tried_again() {
     shared(async |world| {
         let ns = &world.namespace("refused-import", &["east", "west"]).await;

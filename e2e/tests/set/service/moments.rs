@@ -240,7 +240,7 @@ fn nothing_foreign(writes: &[String]) {
     }
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn daemons_killed_at_any_write_about_a_service_go_on_where_they_were() {
     alone(async |world| {
         for namespace in [NS, STEADY] {

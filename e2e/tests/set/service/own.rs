@@ -39,11 +39,11 @@ async fn both(world: &World, ns: &str) -> Imported {
 }
 
 /// Issue 14, A3: a member that starts while the leader is away, and one whose Secret is gone, so that it has no session at all.
-#[e2e::test]
+#[e2e::test(real)]
 fn a3_own_endpoints_follow_without_the_leader_from_the_first_second() {
     alone(async |world| {
         let ns = &world.namespace("own", &["east", "west"]).await;
-        let (east, leader) = (world.cluster("east"), world.fleet.cluster("leader").unwrap());
+        let (east, leader) = (world.cluster("east"), world.real().fleet.cluster("leader").unwrap());
         for (cluster, address) in [("east", "10.1.0.1"), ("west", "10.2.0.1")] {
             world.cluster(cluster).exported(ns, "web", &[address]).await;
         }
@@ -79,7 +79,7 @@ fn a3_own_endpoints_follow_without_the_leader_from_the_first_second() {
 }
 
 /// Issue 14, A9: the read that confirms an absence is refused. That absence stays a doubt; own endpoints do not wait for it.
-#[e2e::test]
+#[e2e::test(real)]
 fn a9_a_confirming_read_that_fails_does_not_hold_own_endpoints() {
     alone(async |world| {
         let ns = &world.namespace("unconfirmed", &["east", "west"]).await;

@@ -7,7 +7,7 @@ use tokio::process::Command;
 
 use e2e::fixture::shared;
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_wrong_flag_or_file_is_one_clear_line_and_exit_code_2() {
     shared(async |_| {
         for (package, name) in [("leader", "freeport-leader"), ("member", "freeport-member")] {

@@ -26,7 +26,7 @@ const SOURCE: &str = "multicluster.kubernetes.io/source-cluster";
 
 async fn start_probing(world: &World) {
     let daemon = world.daemon(PROBING).spec.clone();
-    world.fleet.run(daemon.args(["--probe", "on"])).await.unwrap();
+    world.real().fleet.run(daemon.args(["--probe", "on"])).await.unwrap();
 }
 
 /// Exports the Service with that server as its endpoint.
@@ -87,7 +87,7 @@ async fn set_says(world: &World, reason: &str) -> String {
 }
 
 /// Issue 18: control lost and data fine, data lost, and both.
-#[e2e::test]
+#[e2e::test(real)]
 fn a_cluster_that_does_not_answer_is_demoted_where_another_serves_and_comes_back() {
     alone(async |world| {
         let ns = &world.namespace("reach", &CLUSTERS).await;

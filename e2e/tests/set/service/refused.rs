@@ -22,7 +22,7 @@ async fn ready(cluster: &Cluster, ns: &str, status: &str, reason: &str) -> Resul
     }
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn r24_a_quota_that_leaves_no_room_is_said_and_room_is_used() {
     shared(async |world| {
         let ns = &world.namespace("quota", &["east", "west"]).await;

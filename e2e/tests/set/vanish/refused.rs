@@ -15,7 +15,7 @@ use serde_json::json;
 
 const POLICY: &str = "no-bad-records";
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a5_one_refused_export_leaves_all_other_absences_believable_and_is_said() {
     alone(async |world| {
         let ns = &world.namespace("vouched", &["east", "west"]).await;

@@ -33,12 +33,12 @@ async fn all(cluster: &Cluster, ns: &str) -> Result<BTreeMap<String, Imported>, 
 }
 
 fn context(world: &World, cluster: &str) -> KubeContext {
-    KubeContext { file: Some(world.fleet.kubeconfig()), name: Some(cluster.to_owned()) }
+    KubeContext { file: Some(world.real().fleet.kubeconfig()), name: Some(cluster.to_owned()) }
 }
 
 /// Makes the cluster `leader`, which is empty, the leader of the set under this ID.
 async fn lead(world: &World, id: &str) {
-    let daemons = world.fleet.cluster("leader").unwrap().dir().join("daemons");
+    let daemons = world.real().fleet.cluster("leader").unwrap().dir().join("daemons");
     let options = InitOptions {
         cluster_set: SET.into(),
         cluster_id: id.into(),
@@ -83,7 +83,7 @@ async fn are_bound(world: &World, ns: &str) -> Result<(), String> {
     if bound == IMPORTS { Ok(()) } else { Err(format!("{bound} of {}", imports.items.len())) }
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_new_leader_binds_all_imports_again_with_their_addresses() {
     alone(async |world| {
         let ns = world.namespace("rejoin", &CLUSTERS).await;

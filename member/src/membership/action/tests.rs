@@ -44,7 +44,8 @@ fn what_is_wrong_is_said() {
     assert_eq!(reason(|s| s["spec"]["leaders"] = json!("x")), "InvalidSpec");
     assert_eq!(reason(|s| s["spec"]["namespace"] = Value::Null), "InvalidSpec");
     assert_eq!(reason(|s| s["spec"]["leaders"][0]["secret"] = json!("other")), "SecretMissing");
-    let verdict = verdict::no_client(&target().client(&kit::client::Dial::default()).err().unwrap(), &target());
+    let verdict =
+        verdict::no_client(&target().client(&kit::client::Dial::default()).err().unwrap(), &target());
     assert_eq!(verdict.reason, "InvalidSecret");
     assert!(verdict.message.contains("\"ca.crt\""), "{}", verdict.message);
 }

@@ -159,7 +159,8 @@ impl Exchange {
 
     /// Asks the leader's API server who we are, on a connection of its own.
     async fn prove(&self, target: &Target, account: &Account) -> Result<(), Failure> {
-        let client = target.client(&self.access.env.dial).map_err(|error| Failure::Other(error.to_string()))?;
+        let client =
+            target.client(&self.access.env.dial).map_err(|error| Failure::Other(error.to_string()))?;
         let reviews = Api::<SelfSubjectReview>::all(self.access.env.hold.guard(client));
         let review = answered(reviews.create(&PostParams::default(), &SelfSubjectReview::default())).await?;
         let user = review.status.and_then(|status| status.user_info?.username);

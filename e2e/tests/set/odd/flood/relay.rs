@@ -58,7 +58,7 @@ impl Relay {
     /// Exports what the leader's cluster has in this Namespace to west, and merges what others export.
     pub(super) async fn start(world: &World, namespace: &str) -> Self {
         let cluster = async |name: &str| {
-            let client = world.fleet.cluster(name).unwrap().client().await.unwrap();
+            let client = world.real().fleet.cluster(name).unwrap().client().await.unwrap();
             Arc::new(Cluster { name: name.to_owned(), client })
         };
         let mut tasks = JoinSet::new();

@@ -1,0 +1,80 @@
+//! The simulated ground: each test has a ClusterSet of its own, in this process and in virtual time.
+//!
+//! The seed of a test comes from its name; `FREEPORT_SIM_SEED` sets another one. When a test fails, `target/e2e/<test>/` has the log of the network
+//! and that of the daemons.
+
+use std::{
+    env,
+    hash::{DefaultHasher, Hash, Hasher},
+    panic::{AssertUnwindSafe, resume_unwind},
+};
+
+use futures::FutureExt;
+use sim::{
+    simulation,
+    world::{ClusterPlan, Plan},
+};
+
+use crate::{
+    ground::Log,
+    harness::record,
+    waiting::eventually,
+    world::{PACE, World},
+};
+
+/// Runs `test` in ClusterSet `set` of these clusters, named as [`World::bring_up`] takes them. The first leads.
+pub(crate) fn with_set<F: Future<Output = ()>>(
+    set: &str,
+    clusters: &[&str],
+    offload: bool,
+    test: impl FnOnce(&'static World) -> F,
+) {
+    let plan = Plan {
+        seed: seed(),
+        set: set.to_owned(),
+        clusters: clusters.iter().map(|cluster| cluster_plan(cluster)).collect(),
+        is_dedicated: false,
+        lease_seconds: PACE.seconds().try_into().unwrap(),
+        offload,
+    };
+    crate::note!("FREEPORT_SIM_SEED={}", plan.seed);
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).with_ansi(false).finish();
+    tracing::subscriber::with_default(subscriber, || {
+        simulation::here(plan.seed, || async {
+            let world = sim::world::World::new(plan);
+            record::clock_starts();
+            let world: &'static World = Box::leak(Box::new(World::simulated(world, log.clone())));
+            let ended = AssertUnwindSafe(run(world, test)).catch_unwind().await;
+            let world = world.sim();
+            world.end();
+            if let Err(failure) = ended {
+                record::keep_file("network.log", world.net.take_log().as_bytes());
+                record::keep_file("daemons.log", &log.bytes());
+                resume_unwind(failure);
+            }
+        });
+    });
+}
+
+async fn run<F: Future<Output = ()>>(world: &'static World, test: impl FnOnce(&'static World) -> F) {
+    world.sim().start_all();
+    eventually("all members are connected", || async { world.sim().is_connected() }).await;
+    test(world).await;
+    world.sim().check();
+}
+
+fn seed() -> u64 {
+    if let Ok(seed) = env::var("FREEPORT_SIM_SEED") {
+        return seed.parse().unwrap();
+    }
+    let mut hasher = DefaultHasher::new();
+    record::current().hash(&mut hasher);
+    hasher.finish() >> 32
+}
+
+/// `east`, or `east=dual`.
+fn cluster_plan(cluster: &str) -> ClusterPlan {
+    let (name, families) = cluster.split_once('=').unwrap_or((cluster, "ipv4"));
+    ClusterPlan { name: name.to_owned(), is_dual: families == "dual" }
+}
