@@ -45,7 +45,7 @@ impl Write<'_> {
             && entry.get("subresource").and_then(Value::as_str).unwrap_or_default() == self.subresource
     }
 
-    fn entry(&self, operation: &str, fields: Map<String, Value>) -> Value {
+    fn entry(&self, operation: &str, fields: &Map<String, Value>) -> Value {
         let mut entry = json!({
             "manager": self.manager, "operation": operation, "apiVersion": self.api_version, "time": self.now,
             "fieldsType": "FieldsV1", "fieldsV1": fields,
@@ -74,7 +74,7 @@ impl Write<'_> {
         if !changed.is_empty() {
             add(&mut own, &changed);
             entries.retain(|entry| !self.is(entry, "Update"));
-            entries.push(self.entry("Update", own));
+            entries.push(self.entry("Update", &own));
         }
         record(new, entries);
     }
@@ -114,7 +114,7 @@ impl Write<'_> {
         subtract_exact(&mut released, &others);
         remove("", &mut merged, &released, self.schema);
         entries.retain(|entry| !self.is(entry, "Apply"));
-        entries.push(self.entry("Apply", set));
+        entries.push(self.entry("Apply", &set));
         for key in ["apiVersion", "kind"] {
             merged[key] = applied[key].clone();
         }
@@ -171,7 +171,7 @@ mod tests {
         Write { manager, subresource, has_status: true, api_version, now, schema: None }
     }
 
-    fn map(data: Value) -> Value {
+    fn map(data: &Value) -> Value {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": data})
     }
 
@@ -185,8 +185,8 @@ mod tests {
 
     #[test]
     fn an_apply_removes_what_its_manager_no_longer_applies() {
-        let first = by("a").applied(None, &map(json!({"x": "1", "y": "1"})), false).unwrap();
-        let both = by("b").applied(Some(&first), &map(json!({"y": "1", "z": "1"})), false).unwrap();
+        let first = by("a").applied(None, &map(&json!({"x": "1", "y": "1"})), false).unwrap();
+        let both = by("b").applied(Some(&first), &map(&json!({"y": "1", "z": "1"})), false).unwrap();
         assert_eq!(managers(&both), ["a", "b"]);
         let nothing = json!({"apiVersion": "v1", "kind": "ConfigMap"});
         let less = by("a").applied(Some(&both), &nothing, false).unwrap();
@@ -196,8 +196,8 @@ mod tests {
 
     #[test]
     fn an_apply_over_the_value_of_another_manager_conflicts_unless_forced() {
-        let first = by("a").applied(None, &map(json!({"x": "1"})), false).unwrap();
-        let other = map(json!({"x": "2"}));
+        let first = by("a").applied(None, &map(&json!({"x": "1"})), false).unwrap();
+        let other = map(&json!({"x": "2"}));
         assert!(by("b").applied(Some(&first), &other, false).unwrap_err().contains("\"a\""));
         let forced = by("b").applied(Some(&first), &other, true).unwrap();
         assert_eq!((&forced["data"], managers(&forced)), (&json!({"x": "2"}), vec!["b"]));
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn an_update_takes_the_fields_that_it_changes() {
-        let old = by("a").applied(None, &map(json!({"x": "1", "y": "1"})), false).unwrap();
+        let old = by("a").applied(None, &map(&json!({"x": "1", "y": "1"})), false).unwrap();
         let mut new = old.clone();
         new["data"]["x"] = json!("2");
         by("b").updated(Some(&old), &mut new);

@@ -21,7 +21,7 @@ pub struct Request {
     pub accept: String,
     /// Header User-Agent.
     pub agent: String,
-    /// Name of the user that sends it, as authentication gives it.
+    /// Name of the user, as the server sees it.
     pub user: String,
     pub body: Bytes,
 }

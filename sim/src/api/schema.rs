@@ -10,6 +10,7 @@ pub(super) use self::validation::validate;
 const EVERYWHERE: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// What a schema says of a field of a map.
+#[derive(Clone, Copy)]
 pub(super) enum Field<'a> {
     Declared(&'a Value),
     /// Kept as it is.

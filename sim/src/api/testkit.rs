@@ -53,7 +53,7 @@ fn request(method: &str, path: &str, body: &Value) -> Request {
         path: path.into(),
         query: pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
         agent: "test/1".into(),
-        user: "system:serviceaccount:clusterset-demo:freeport-member-east".into(),
+        user: "system:serviceaccount:shop:web".into(),
         body: if body.is_null() { Bytes::new() } else { body.to_string().into() },
         ..Request::default()
     }

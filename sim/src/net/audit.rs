@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::Caller;
 use crate::api;
 
 /// What is asked for, as in the first line of HTTP.
@@ -15,7 +16,7 @@ pub(super) fn uri(ask: &api::Request) -> String {
 }
 
 /// The event of a request that was answered with `code`.
-pub(super) fn event(ask: &api::Request, code: u16) -> Value {
+pub(super) fn event(caller: &Caller, ask: &api::Request, code: u16) -> Value {
     let steps: Vec<&str> = ask.path.split('/').filter(|step| !step.is_empty()).collect();
     let after_version = if steps.first() == Some(&"api") { 2 } else { 3 };
     let (namespace, rest) = match steps.get(after_version..).unwrap_or_default() {
@@ -31,7 +32,7 @@ pub(super) fn event(ask: &api::Request, code: u16) -> Value {
     };
     let at = Timestamp::now().to_string();
     json!({
-        "user": {"username": ask.user}, "userAgent": ask.agent, "verb": verb, "requestURI": uri(ask),
+        "user": {"username": caller.user}, "userAgent": ask.agent, "verb": verb, "requestURI": uri(ask),
         "objectRef": {"namespace": namespace, "resource": part(0), "name": part(1), "subresource": part(2)},
         "responseStatus": {"code": code}, "requestReceivedTimestamp": at, "stageTimestamp": at,
     })

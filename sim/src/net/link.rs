@@ -60,7 +60,7 @@ impl Link {
     }
 
     async fn send(self, request: Request<Body>) -> Result<Answered, BoxError> {
-        let ask = wire::read(request, &self.caller.user).await?;
+        let ask = wire::read(&self.caller.user, request).await?;
         let (there, back, fate) = (self.net.latency(), self.net.latency(), self.net.fate());
         if self.is_cut() {
             sleep(PATIENCE).await;
@@ -105,7 +105,7 @@ impl Link {
             let mut state = self.net.state();
             state.requests += 1;
             if ask.method != "GET" {
-                state.audit.push((self.server.name.clone(), audit::event(ask, code)));
+                state.audit.push((self.server.name.clone(), audit::event(&self.caller, ask, code)));
             }
         }
         self.net.log(format_args!(

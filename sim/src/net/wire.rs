@@ -12,13 +12,13 @@ use crate::api;
 /// An answer; that of a watch comes bit by bit.
 pub(super) type Answered = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
-/// The request, when all of it is there.
-pub(super) async fn read(request: Request<Body>, user: &str) -> Result<api::Request, BoxError> {
+/// The request of a user, when all of it is there.
+pub(super) async fn read(user: &str, request: Request<Body>) -> Result<api::Request, BoxError> {
     let (head, body) = request.into_parts();
-    Ok(ask(&head, body.collect_bytes().await?, user))
+    Ok(ask(user, &head, body.collect_bytes().await?))
 }
 
-fn ask(head: &Parts, body: Bytes, user: &str) -> api::Request {
+fn ask(user: &str, head: &Parts, body: Bytes) -> api::Request {
     let text = |name: HeaderName| {
         head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     };

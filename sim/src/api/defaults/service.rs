@@ -101,7 +101,7 @@ fn set_addresses(spec: &mut Value, addresses: &mut u32) {
 mod tests {
     use super::*;
 
-    fn with_defaults(spec: Value, dual: bool) -> Value {
+    fn with_defaults(spec: &Value, dual: bool) -> Value {
         let mut service = json!({"spec": spec});
         set(&mut service, None, &mut 0, dual).unwrap();
         service["spec"].clone()
@@ -109,17 +109,17 @@ mod tests {
 
     #[test]
     fn a_service_has_an_address_per_family() {
-        let spec = with_defaults(json!({"ports": [{"port": 80}]}), false);
+        let spec = with_defaults(&json!({"ports": [{"port": 80}]}), false);
         assert_eq!(spec["clusterIPs"], json!(["10.96.0.1"]));
         assert_eq!(spec["ports"], json!([{"port": 80, "protocol": "TCP", "targetPort": 80}]));
-        let spec = with_defaults(json!({"ipFamilyPolicy": "PreferDualStack"}), true);
+        let spec = with_defaults(&json!({"ipFamilyPolicy": "PreferDualStack"}), true);
         assert_eq!(spec["clusterIPs"], json!(["10.96.0.1", "fd00:10:96::2"]));
-        assert_eq!(with_defaults(json!({"clusterIP": "None"}), false)["clusterIPs"], json!(["None"]));
+        assert_eq!(with_defaults(&json!({"clusterIP": "None"}), false)["clusterIPs"], json!(["None"]));
     }
 
     #[test]
     fn a_cluster_ip_does_not_change() {
-        let old = json!({"spec": with_defaults(json!({}), false)});
+        let old = json!({"spec": with_defaults(&json!({}), false)});
         let mut new = json!({"spec": {"clusterIP": "10.96.0.9"}});
         assert!(set(&mut new, Some(&old), &mut 1, false).is_err());
         let mut new = json!({"spec": {}});

@@ -48,12 +48,14 @@ impl Comparison {
     }
 
     fn add_items(&mut self, old: &[Value], new: &[Value], shape: &Shape, schema: Option<&Value>) {
-        let (field, key): (_, Box<dyn Fn(&Value) -> String>) = match shape {
-            Shape::Keyed(keys) => {
-                let field = Field { name: "", schema: items(schema), is_keyed: true };
-                (field, Box::new(move |item| key_of(item, keys, schema)))
-            }
-            _ => (Field { name: "", schema: None, is_keyed: false }, Box::new(|item| format!("v:{item}"))),
+        let (schema_of_items, is_keyed) = match shape {
+            Shape::Keyed(_) => (items(schema), true),
+            _ => (None, false),
+        };
+        let field = Field { name: "", schema: schema_of_items, is_keyed };
+        let key = |item: &Value| match shape {
+            Shape::Keyed(keys) => key_of(item, keys, schema),
+            _ => format!("v:{item}"),
         };
         let by_key = |list: &'_ [Value]| -> BTreeMap<String, Value> {
             list.iter().map(|item| (key(item), item.clone())).collect()
@@ -111,7 +113,10 @@ mod tests {
     use super::*;
 
     fn object(value: Value) -> Map<String, Value> {
-        value.as_object().cloned().unwrap()
+        match value {
+            Value::Object(map) => map,
+            other => panic!("{other}"),
+        }
     }
 
     #[test]

@@ -93,7 +93,10 @@ mod tests {
     use super::*;
 
     fn object(value: Value) -> Map<String, Value> {
-        value.as_object().cloned().unwrap()
+        match value {
+            Value::Object(map) => map,
+            other => panic!("{other}"),
+        }
     }
 
     #[test]
