@@ -142,7 +142,7 @@ impl World {
     pub fn log_tail(&self, daemon: &str) -> String {
         let real = match &self.ground {
             Ground::Real(real) => real,
-            Ground::Simulated(simulated) => return simulated.log.tail(daemon),
+            Ground::Simulated(simulated) => return simulated.log.tail(),
         };
         let log = real.fleet.dir().join("logs").join(format!("{daemon}.log"));
         log_tail(&log)

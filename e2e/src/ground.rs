@@ -11,8 +11,8 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// Bytes of stack of a test: futures of whole daemons are large where they are not optimized.
 const STACK: usize = 64 << 20;
-/// Lines of a daemon's log in failure messages.
-const LAST_LINES: usize = 15;
+/// Lines of the daemons' log in failure messages.
+const LAST_LINES: usize = 30;
 
 thread_local! {
     /// Whether the test that this thread runs is on the simulated ground.
@@ -46,11 +46,10 @@ impl Log {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The last lines of a daemon.
-    pub fn tail(&self, daemon: &str) -> String {
+    /// The last lines of all daemons.
+    pub fn tail(&self) -> String {
         let text = String::from_utf8_lossy(&self.bytes()).into_owned();
-        let of = format!("daemon{{at=\"{daemon}\"}}");
-        let lines: Vec<_> = text.lines().filter(|line| line.contains(&of)).collect();
+        let lines: Vec<_> = text.lines().collect();
         lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
     }
 }

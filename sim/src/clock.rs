@@ -36,7 +36,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -45,7 +45,7 @@ impl Random {
 
     /// The next number, below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit.max(1)
+        self.draw() % limit.max(1)
     }
 }
 
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn getrandom(buffer: *mut c_void, length: size_t, flags: c
     let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), length) };
     let mut random = RANDOM.get();
     for chunk in bytes.chunks_mut(8) {
-        chunk.copy_from_slice(&random.next().to_le_bytes()[..chunk.len()]);
+        chunk.copy_from_slice(&random.draw().to_le_bytes()[..chunk.len()]);
     }
     RANDOM.set(random);
     length as ssize_t

@@ -71,10 +71,10 @@ impl World {
     /// Clusters with everything that `freeport init` and `join` install, in which no daemon runs yet.
     pub fn new(plan: Plan) -> Self {
         let mut random = Random::new(plan.seed);
-        let net = Net::new(random.next());
+        let net = Net::new(random.draw());
         let authority = authority::certificate();
         let servers = plan.clusters.iter().map(|ClusterPlan { name, is_dual }| {
-            (name.clone(), Server::new(name, random.next(), *is_dual, &authority))
+            (name.clone(), Server::new(name, random.draw(), *is_dual, &authority))
         });
         let servers: BTreeMap<_, _> = servers.collect();
         let mut controllers = JoinSet::new();

@@ -119,14 +119,12 @@ impl State {
             }),
             true,
         );
+        let ranges =
+            if self.dual { json!(["10.96.0.0/16", "fd00:10:96::/112"]) } else { json!(["10.96.0.0/16"]) };
         self.install(
             &json!({
-                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-                "metadata": {
-                    "name": "kubernetes", "namespace": "default", "labels": {"kubernetes.io/service-name": "kubernetes"},
-                },
-                "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}],
-                "ports": [{"name": "https", "port": 6443}],
+                "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": "kubernetes"},
+                "spec": {"cidrs": ranges},
             }),
             true,
         );
@@ -218,7 +216,7 @@ impl State {
     }
 
     pub(super) fn next_random(&mut self) -> u64 {
-        self.random.next()
+        self.random.draw()
     }
 
     pub(super) fn next_uid(&mut self) -> String {

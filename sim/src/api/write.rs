@@ -100,6 +100,9 @@ impl State {
             schema::set_defaults(new, schema);
         }
         defaults::set(kind, new, old, &mut self.addresses, self.dual)
+            .and_then(|()| {
+                if old.is_none() && kind.is_core("services") { self.check_address(new) } else { Ok(()) }
+            })
             .map_err(|cause| Refusal::invalid(kind, name, &[cause]))?;
         tidy(new);
         let Some(schema) = &kind.schema else { return Ok(()) };
@@ -108,6 +111,18 @@ impl State {
         let mut causes = schema::validate(new, schema);
         causes.retain(|cause| !before.contains(cause));
         if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind, name, &causes)) }
+    }
+
+    /// Refuses a new Service with the cluster IP of another one.
+    fn check_address(&self, new: &Value) -> Result<(), Cause> {
+        let address = &new["spec"]["clusterIP"];
+        let is_taken = |(_, other): (_, &Arc<Object>)| other.value["spec"]["clusterIP"] == *address;
+        if !address.is_string() || *address == "None" || !self.objects("", "services").any(is_taken) {
+            return Ok(());
+        }
+        let address = address.as_str().unwrap_or_default();
+        let why = format!("failed to allocate IP {address}: provided IP is already allocated");
+        Err(Cause::invalid("spec.clusterIPs", &json!([address]), &why))
     }
 
     /// Records in `managedFields` who wrote what.

@@ -66,8 +66,11 @@ impl Link {
             sleep(PATIENCE).await;
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the server is not reached").into());
         }
-        // A task of its own: what was sent arrives, whatever becomes of the sender.
         let link = self.clone();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "what was sent arrives, whatever becomes of the sender"
+        )]
         let arrived = tokio::spawn(async move {
             sleep(there).await;
             link.arrive(&ask, fate)
