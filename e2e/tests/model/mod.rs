@@ -29,8 +29,8 @@ use kube::{
 };
 use serde_json::json;
 use sim::{
-    net::{self, Net},
-    server::Server,
+    api::Server,
+    net::{Caller, Net},
     simulation::simulate,
 };
 
@@ -118,8 +118,8 @@ async fn until_populated(client: &Client, namespace: &str) {
 /// Answers of the model, in the order of the scripts.
 fn ask_model(scripts: Vec<Script>) -> Vec<Vec<Answer>> {
     simulate(1, move || async move {
-        let server = Server::new("model", 1, false);
-        let client = net::client(&Net::new(1), &server, "admin");
+        let server = Server::new("model", 1, false, "no certificate");
+        let client = Net::new(1).client(&server, Caller::admin());
         custom().iter().for_each(|crd| server.ensure(&crd.body));
         let mut answers = Vec::new();
         for script in &scripts {
