@@ -44,6 +44,7 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
+use self::defaults::Addresses;
 pub(crate) use self::{kind::Kind, store::State};
 pub use self::{request::Request, response::Response, watch::WatchEvent};
 
@@ -58,10 +59,13 @@ pub struct Server {
 pub struct Backup(State);
 
 impl Server {
-    /// A server with what every cluster has. Its random numbers are drawn from `seed`; Services have both IP families if `dual`;
-    /// `authority` is the certificate in every ConfigMap `kube-root-ca.crt`, PEM.
-    pub fn new(name: &str, seed: u64, dual: bool, authority: &str) -> Arc<Self> {
-        Arc::new(Self { name: name.to_owned(), state: Mutex::new(State::new(seed, dual, authority)) })
+    /// A server with what every cluster has. Its random numbers are drawn from `seed`; Services have both IP families if `dual`,
+    /// and addresses of 10.`range`.0.0/16; `authority` is the certificate in every ConfigMap `kube-root-ca.crt`, PEM.
+    pub fn new(name: &str, seed: u64, dual: bool, range: u8, authority: &str) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.to_owned(),
+            state: Mutex::new(State::new(seed, dual, Addresses::new(range), authority)),
+        })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

@@ -26,6 +26,9 @@ use crate::{
 /// How often the controllers of Kubernetes look at a cluster.
 const CONTROLLERS: Duration = Duration::from_secs(2);
 
+/// Second number of the addresses of Services in the first cluster. Up to 256 clusters have ranges of their own.
+const FIRST_RANGE: u8 = 96;
+
 /// What is simulated.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -73,8 +76,9 @@ impl World {
         let mut random = Random::new(plan.seed);
         let net = Net::new(random.draw());
         let authority = authority::certificate();
-        let servers = plan.clusters.iter().map(|ClusterPlan { name, is_dual }| {
-            (name.clone(), Server::new(name, random.draw(), *is_dual, &authority))
+        let ranges = (0..=u8::MAX).cycle().skip(FIRST_RANGE.into());
+        let servers = plan.clusters.iter().zip(ranges).map(|(ClusterPlan { name, is_dual }, range)| {
+            (name.clone(), Server::new(name, random.draw(), *is_dual, range, &authority))
         });
         let servers: BTreeMap<_, _> = servers.collect();
         let mut controllers = JoinSet::new();

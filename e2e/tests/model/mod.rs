@@ -118,7 +118,7 @@ async fn until_populated(client: &Client, namespace: &str) {
 /// Answers of the model, in the order of the scripts.
 fn ask_model(scripts: Vec<Script>) -> Vec<Vec<Answer>> {
     simulate(1, move || async move {
-        let server = Server::new("model", 1, false, "no certificate");
+        let server = Server::new("model", 1, false, 96, "no certificate");
         let client = Net::new(1).client(&server, Caller::admin());
         custom().iter().for_each(|crd| server.ensure(&crd.body));
         let mut answers = Vec::new();

@@ -4,14 +4,15 @@ mod service;
 
 use serde_json::{Map, Value, json};
 
+pub(super) use self::service::Addresses;
 use super::{Kind, refusal::Cause};
 
-/// Sets the defaults of an object, which was `old`; or reports what is invalid. For `addresses` see [`service::set`].
+/// Sets the defaults of an object, which was `old`; or reports what is invalid.
 pub(super) fn set(
     kind: &Kind,
     new: &mut Value,
     old: Option<&Value>,
-    addresses: &mut u32,
+    addresses: &mut Addresses,
     dual: bool,
 ) -> Result<(), Cause> {
     match (kind.group.as_str(), kind.plural.as_str()) {
@@ -116,7 +117,7 @@ mod tests {
 
     fn with_defaults(plural: &str, mut object: Value) -> Value {
         let kind = built_in().find(|kind| kind.plural == plural).unwrap();
-        set(&kind, &mut object, None, &mut 0, false).unwrap();
+        set(&kind, &mut object, None, &mut Addresses::new(96), false).unwrap();
         object
     }
 

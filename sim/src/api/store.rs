@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Kind, kind::built_in, read::Pages, watch::Watcher};
+use super::{Kind, defaults::Addresses, kind::built_in, read::Pages, watch::Watcher};
 use crate::clock::Random;
 
 /// Number of changes per kind that a watch may start at.
@@ -33,8 +33,7 @@ pub(crate) struct State {
     dependents: BTreeSet<(GroupResource, Key)>,
     pub(super) pages: Pages,
     random: Random,
-    /// Number of cluster IPs given so far.
-    pub(super) addresses: u32,
+    pub(super) addresses: Addresses,
     /// Services have both IP families.
     pub(super) dual: bool,
     /// Certificate of the server's authority, PEM.
@@ -85,7 +84,7 @@ pub(super) struct Change {
 }
 
 impl State {
-    pub(super) fn new(seed: u64, dual: bool, authority: &str) -> Self {
+    pub(super) fn new(seed: u64, dual: bool, addresses: Addresses, authority: &str) -> Self {
         let kinds = built_in().map(|kind| ((kind.group.clone(), kind.plural.clone()), Arc::new(kind)));
         let mut state = Self {
             version: FIRST_VERSION,
@@ -95,7 +94,7 @@ impl State {
             dependents: BTreeSet::new(),
             pages: Pages::default(),
             random: Random::new(seed),
-            addresses: 0,
+            addresses,
             dual,
             authority: authority.to_owned(),
             writes: 0,
@@ -119,8 +118,7 @@ impl State {
             }),
             true,
         );
-        let ranges =
-            if self.dual { json!(["10.96.0.0/16", "fd00:10:96::/112"]) } else { json!(["10.96.0.0/16"]) };
+        let ranges = self.addresses.ranges(self.dual);
         self.install(
             &json!({
                 "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": "kubernetes"},
@@ -132,7 +130,7 @@ impl State {
 
     /// A new cluster with the settings of this one.
     pub(super) fn successor(&self, seed: u64) -> Self {
-        Self::new(seed, self.dual, &self.authority)
+        Self::new(seed, self.dual, self.addresses, &self.authority)
     }
 
     /// A copy without watches, history and pages.

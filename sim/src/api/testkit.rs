@@ -10,7 +10,7 @@ use super::{Request, Response, Server, WatchEvent};
 
 /// A server with Namespace `shop` and the CRD of kind Widget.
 pub(crate) fn server() -> Arc<Server> {
-    let server = Server::new("east", 1, false, "certificate");
+    let server = Server::new("east", 1, false, 96, "certificate");
     server.install(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
     let size = json!({"type": "integer", "maximum": 9});
     let spec = json!({"type": "object", "properties": {"size": size, "colour": {"type": "string", "default": "red"}}});

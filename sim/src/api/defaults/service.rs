@@ -5,11 +5,42 @@ use serde_json::{Value, json};
 use super::default;
 use crate::api::refusal::Cause;
 
-/// Sets the defaults of a Service, which was `old`. `addresses` is the number of cluster IPs given so far.
+/// Cluster IPs of a cluster: 10.`range`.0.0/16 and fd00:10:`range`::/112.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Addresses {
+    range: u8,
+    /// Number of those given so far.
+    given: u16,
+}
+
+impl Addresses {
+    pub(crate) fn new(range: u8) -> Self {
+        Self { range, given: 0 }
+    }
+
+    /// The ranges, as a ServiceCIDR has them.
+    pub(crate) fn ranges(self, dual: bool) -> Value {
+        let Self { range, .. } = self;
+        let ipv4 = format!("10.{range}.0.0/16");
+        if dual { json!([ipv4, format!("fd00:10:{range}::/112")]) } else { json!([ipv4]) }
+    }
+
+    fn next(&mut self, is_ipv6: bool) -> Value {
+        self.given += 1;
+        let Self { range, given } = *self;
+        let [high, low] = given.to_be_bytes();
+        match is_ipv6 {
+            true => json!(format!("fd00:10:{range}::{given:x}")),
+            false => json!(format!("10.{range}.{high}.{low}")),
+        }
+    }
+}
+
+/// Sets the defaults of a Service, which was `old`.
 pub(super) fn set(
     new: &mut Value,
     old: Option<&Value>,
-    addresses: &mut u32,
+    addresses: &mut Addresses,
     dual: bool,
 ) -> Result<(), Cause> {
     let spec = &mut new["spec"];
@@ -74,7 +105,7 @@ fn set_families(spec: &mut Value, dual: bool) -> Result<(), Cause> {
     Ok(())
 }
 
-fn set_addresses(spec: &mut Value, addresses: &mut u32) {
+fn set_addresses(spec: &mut Value, addresses: &mut Addresses) {
     if is_headless(spec) {
         spec["clusterIPs"] = json!(["None"]);
         return;
@@ -86,12 +117,7 @@ fn set_addresses(spec: &mut Value, addresses: &mut u32) {
     let families = spec["ipFamilies"].as_array().cloned().unwrap_or_default();
     all.truncate(families.len());
     for family in families.iter().skip(all.len()) {
-        *addresses += 1;
-        let (high, low) = (*addresses >> 8 & 0xff, *addresses & 0xff);
-        all.push(match family == "IPv6" {
-            true => json!(format!("fd00:10:96::{:x}", *addresses)),
-            false => json!(format!("10.96.{high}.{low}")),
-        });
+        all.push(addresses.next(family == "IPv6"));
     }
     spec["clusterIP"] = all.first().cloned().unwrap_or_default();
     spec["clusterIPs"] = Value::Array(all);
@@ -103,7 +129,7 @@ mod tests {
 
     fn with_defaults(spec: &Value, dual: bool) -> Value {
         let mut service = json!({"spec": spec});
-        set(&mut service, None, &mut 0, dual).unwrap();
+        set(&mut service, None, &mut Addresses::new(96), dual).unwrap();
         service["spec"].clone()
     }
 
@@ -121,15 +147,15 @@ mod tests {
     fn a_cluster_ip_does_not_change() {
         let old = json!({"spec": with_defaults(&json!({}), false)});
         let mut new = json!({"spec": {"clusterIP": "10.96.0.9"}});
-        assert!(set(&mut new, Some(&old), &mut 1, false).is_err());
+        assert!(set(&mut new, Some(&old), &mut Addresses::new(96), false).is_err());
         let mut new = json!({"spec": {}});
-        set(&mut new, Some(&old), &mut 1, false).unwrap();
+        set(&mut new, Some(&old), &mut Addresses::new(96), false).unwrap();
         assert_eq!(new["spec"]["clusterIP"], "10.96.0.1");
     }
 
     #[test]
     fn ipv6_needs_a_cluster_with_both_families() {
         let mut service = json!({"spec": {"ipFamilies": ["IPv6"]}});
-        assert!(set(&mut service, None, &mut 0, false).is_err());
+        assert!(set(&mut service, None, &mut Addresses::new(96), false).is_err());
     }
 }
