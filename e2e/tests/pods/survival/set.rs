@@ -37,7 +37,7 @@ impl Deref for Set {
 
 impl Fixture for Set {
     fn dir(&self) -> &Path {
-        self.fleet.dir()
+        self.real().fleet.dir()
     }
 }
 
@@ -106,15 +106,15 @@ impl Set {
 
     /// Takes a cluster off the network.
     pub(super) async fn unplug(&self, cluster: &str) {
-        self.fleet.cluster(cluster).unwrap().unplug().await.unwrap();
+        self.real().fleet.cluster(cluster).unwrap().unplug().await.unwrap();
     }
 
     pub(super) async fn plug(&self, cluster: &str) {
-        self.fleet.cluster(cluster).unwrap().plug().await.unwrap();
+        self.real().fleet.cluster(cluster).unwrap().plug().await.unwrap();
     }
 
     fn context(&self, cluster: &str) -> KubeContext {
-        KubeContext { file: Some(self.fleet.kubeconfig()), name: Some(cluster.to_owned()) }
+        KubeContext { file: Some(self.real().fleet.kubeconfig()), name: Some(cluster.to_owned()) }
     }
 
     fn run(&self, replicas: u8) -> Run {
