@@ -139,10 +139,9 @@ fn each_write_that_is_refused_is_reported_and_done_when_it_is_accepted() {
             .await;
         }
         for (_, _, resource, _, _) in REFUSED.iter().filter(|of| of.0 == IMPORTER && of.3 == "delete") {
-            eventually(&format!("so does the import whose {resource} stay"), || {
-                stays(west, ns, &format!("no-{resource}-delete"), *resource == "services")
-            })
-            .await;
+            let (name, has_service) = (format!("no-{resource}-delete"), *resource == "services");
+            let is_said = async || stays(west, ns, &name, has_service).await;
+            eventually(&format!("so does the import whose {resource} stay"), is_said).await;
         }
         eventually("imports are not said to be complete", || async {
             let (reason, message) = imports_complete(west).await?;
