@@ -101,6 +101,12 @@ pub const CLUSTERS_REACHABLE: &str = "ClustersReachable";
         json_path = ".spec.ips",
         description = "The addresses of the Service in this cluster"
     ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].status",
+        description = "Whether the Service can be used in this cluster"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]

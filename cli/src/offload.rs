@@ -10,6 +10,7 @@
 //! | `away` | why nobody acts for this cluster, where that is so |
 //! | `refused` | what API servers refuse of what a command waits for |
 //! | `twins` | in which clusters a Namespace has a twin: pure |
+//! | `unmapped` | twins here that no NamespaceMap of their home names: pure |
 //! | `vanished` | Namespaces that have twins and no NamespaceOffloading any more |
 //! | `replacement` | what serves in twins is replaced at home |
 //! | `unoffload` | `freeport unoffload namespace` |
@@ -22,11 +23,12 @@ pub(crate) mod maps;
 mod namespace;
 mod peer;
 pub(crate) mod progress;
-mod refused;
+pub(crate) mod refused;
 mod replacement;
 mod selector;
 pub(crate) mod status;
 pub(crate) mod twins;
+pub(crate) mod unmapped;
 mod unoffload;
 pub(crate) mod vanished;
 

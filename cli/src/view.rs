@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api::{
     cluster_set::{ClusterSet, ClusterSetSpec, ClusterSetStatus, READY},
     condition::AntreaCondition,
+    label,
     lease::LeaseView,
     mcs::{ServiceExport, ServiceImport},
     membership,
@@ -16,7 +17,7 @@ use k8s_openapi::{
     api::core::v1::{ConfigMap, Node},
     jiff::{SignedDuration, Timestamp},
 };
-use kube::{Resource, api::ObjectMeta};
+use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::{Deserialize, de::IgnoredAny};
 
 /// A Node.
@@ -179,6 +180,8 @@ pub(crate) struct Note {
     pub(crate) server: Option<String>,
     /// How it was told to leave, if it was.
     pub(crate) leave: Option<String>,
+    /// What API servers refuse to the member that leaves, as it says.
+    pub(crate) refused: Option<String>,
 }
 
 impl Note {
@@ -191,6 +194,7 @@ impl Note {
             cluster_id: text(membership::CLUSTER_ID),
             server: text(membership::SERVER),
             leave: text(membership::LEAVE_KEY),
+            refused: note.annotations().get(label::REFUSED).cloned(),
         }
     }
 }

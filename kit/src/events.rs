@@ -1,6 +1,7 @@
 //! Kubernetes Events: said where the user looks, never in the way of the work.
 
 mod send;
+mod series;
 
 use std::{
     collections::VecDeque,
@@ -32,7 +33,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Says that something is wrong with `object`. Repeated Events are counted on one object by the API.
+    /// Says that something is wrong with `object`. What is said again in the same words is counted on one Event.
     pub fn warn(&self, object: ObjectReference, action: &str, reason: &str, message: &str) {
         self.say(EventType::Warning, object, action, reason, message);
     }

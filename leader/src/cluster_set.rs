@@ -40,7 +40,7 @@ use self::{
     spec::Claims,
     status::{
         EVICTED, EVICTION_NEAR, Eviction, FEATURE_UNAVAILABLE, INVALID_SPEC, REFUSED, SCHEMA_PRUNED, State,
-        WIRE_VERSION_DIFFERS, come_to, desired, message_of, turned,
+        WIRE_VERSION_DIFFERS, come_to, desired, news, turned,
     },
 };
 use crate::feature::{Access, Features};
@@ -180,7 +180,7 @@ impl ClusterSets {
             }
         }
         for reason in [FEATURE_UNAVAILABLE, SCHEMA_PRUNED, INVALID_SPEC, WIRE_VERSION_DIFFERS, REFUSED] {
-            if let (None, Some(message)) = (message_of(&had, reason), message_of(&want, reason)) {
+            if let Some(message) = news(&had, &want, reason) {
                 self.access.env.events.warn(set.object_ref(&()), "Report", reason, message);
             }
         }

@@ -151,10 +151,18 @@ pub struct OffloadPeerStatus {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = REFUSED_MAX))]
     pub refused_namespaces: BTreeMap<String, MappedNamespace>,
+    /// Twins here of Namespaces of that cluster whose NamespaceMap neither wants them nor withdraws them, or is missing: by name, the name of
+    /// the Namespace there. They stay, as nobody decided that they go. The first 100 of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = UNMAPPED_MAX))]
+    pub unmapped_twins: BTreeMap<String, String>,
 }
 
 /// Number of Namespaces that [`OffloadPeerStatus::refused_namespaces`] names at most.
 pub const REFUSED_MAX: usize = 100;
+
+/// Number of twins that [`OffloadPeerStatus::unmapped_twins`] names at most.
+pub const UNMAPPED_MAX: usize = 100;
 
 /// Condition type of an OffloadPeer: what was allowed and asked for works.
 pub const READY: &str = "Ready";

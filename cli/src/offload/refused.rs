@@ -28,14 +28,16 @@ pub(super) fn reported(conditions: &[Condition]) -> Option<String> {
 
 /// What keeps twins from being deleted: here, or at a host, in its words.
 pub(super) fn keeps_twins(status: &NamespaceOffloadingStatus) -> Option<String> {
-    let at_a_host = || {
-        status.remote_namespaces_conditions.iter().find_map(|(cluster, conditions)| {
-            let ready = condition(conditions, READY).filter(|ready| ready.reason == TERMINATING)?;
-            let (twin, words) = ready.message.split_once(&format!(": {DELETION_REFUSED}: "))?;
-            Some(format!("the API server of cluster {cluster} refuses to delete Namespace {twin}: {words}"))
-        })
-    };
-    reported(&status.conditions).or_else(at_a_host)
+    reported(&status.conditions).or_else(|| keeps_twin_at_host(status))
+}
+
+/// What keeps a twin from being deleted at a host, in its words.
+pub(crate) fn keeps_twin_at_host(status: &NamespaceOffloadingStatus) -> Option<String> {
+    status.remote_namespaces_conditions.iter().find_map(|(cluster, conditions)| {
+        let ready = condition(conditions, READY).filter(|ready| ready.reason == TERMINATING)?;
+        let (twin, words) = ready.message.split_once(&format!(": {DELETION_REFUSED}: "))?;
+        Some(format!("the API server of cluster {cluster} refuses to delete Namespace {twin}: {words}"))
+    })
 }
 
 /// What the virtual Node of the other cluster reports as refused. The OffloadPeer may be deleted already.

@@ -11,6 +11,7 @@ use api::{
     lease::LeaseView,
     name,
     offload::{
+        map::DELETION_REFUSED,
         phase::Phase,
         view::{NamespaceOffloadingView, OffloadPeerView},
     },
@@ -29,6 +30,8 @@ use crate::{
     objects::Object,
     offload::{
         progress::{Progress, progress},
+        refused::keeps_twin_at_host,
+        unmapped::Unmapped,
         vanished::Vanished,
     },
     view::{ClusterSetView, Note, RecordView, ResourceImportView, ServiceExportView, ServiceImportView},
@@ -113,6 +116,8 @@ pub(super) struct Offloading {
     pub(super) namespaces: Part<Vec<Entry>>,
     /// Twins of Namespaces whose NamespaceOffloading vanished.
     pub(super) vanished: Vanished,
+    /// Twins here that no NamespaceMap of their home names.
+    pub(super) unmapped: Vec<Unmapped>,
     /// Namespaces of other clusters that have a twin here: ID of the home, and name here.
     pub(super) twins_here: Part<Vec<(String, String)>>,
     /// Namespaces that have a twin in another cluster: its ID, and name here.
@@ -200,6 +205,7 @@ impl From<NamespaceOffloadingView> for Entry {
     fn from(offloading: NamespaceOffloadingView) -> Self {
         let progress = progress(Some(&offloading));
         let status = offloading.status.0.unwrap_or_default();
+        let refused = keeps_twin_at_host(&status);
         let phase = status.offloading_phase.unwrap_or_default();
         let (is_there, message) = match progress {
             // That no cluster is selected may change by itself. Until then nothing is offloaded.
@@ -215,10 +221,16 @@ impl From<NamespaceOffloadingView> for Entry {
             }
             Progress::Waits(message) | Progress::Failed(message) => ("False", message),
         };
+        let (is_there, reason, message) = match refused {
+            // The words of all clusters are in it already.
+            Some(_) if message.contains(DELETION_REFUSED) => ("False", DELETION_REFUSED.to_owned(), message),
+            Some(refused) => ("False", DELETION_REFUSED.to_owned(), format!("{message}; {refused}")),
+            None => (is_there, phase, message),
+        };
         let offloaded = AntreaCondition {
             type_: Some(OFFLOADED.into()),
             status: Some(is_there.into()),
-            reason: Some(phase),
+            reason: Some(reason),
             message: Some(message),
             last_transition_time: None,
         };

@@ -3,18 +3,15 @@
 use std::{future::pending, mem::take, time::Duration};
 
 use jiff::Timestamp;
-use k8s_openapi::{
-    api::{core::v1::ObjectReference, events::v1},
-    apimachinery::pkg::apis::meta::v1::MicroTime,
-};
+use k8s_openapi::api::{core::v1::ObjectReference, events::v1};
 use kube::{
-    Api, Client,
-    api::{ObjectMeta, PostParams},
-    runtime::events::{Event, Recorder, Reporter},
+    Api, Client, ResourceExt,
+    api::{Patch, PatchParams, PostParams},
+    runtime::events::{Event, Reporter},
 };
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::WAITING;
+use super::{WAITING, series::Series};
 use crate::{
     backoff::Backoff,
     failure::{Failure, classify},
@@ -22,8 +19,6 @@ use crate::{
     metrics::Metrics,
 };
 
-/// Characters of the name of an Event, of which those that its time takes are left to the object's.
-const NAME_MAX: usize = 253;
 /// For sending one.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Between tries.
@@ -45,7 +40,7 @@ fn tries(failure: &Failure) -> u32 {
 
 /// Sends Events. What nobody takes is lost.
 pub(super) struct Sender {
-    recorder: Recorder,
+    series: Series,
     client: Client,
     reporter: Reporter,
     metrics: Metrics,
@@ -64,8 +59,8 @@ struct Late {
 
 impl Sender {
     pub(super) fn new(client: Client, reporter: Reporter, metrics: Metrics) -> Self {
-        let recorder = Recorder::new(client.clone(), reporter.clone());
-        Self { recorder, client, reporter, metrics, late: Vec::new(), log_limit: LogLimit::default() }
+        let series = Series::default();
+        Self { series, client, reporter, metrics, late: Vec::new(), log_limit: LogLimit::default() }
     }
 
     /// Sends an Event for the first time.
@@ -128,48 +123,24 @@ impl Sender {
     }
 
     /// One that is not answered in time may be there all the same, and be there twice then.
-    async fn publish(&self, late: &Late) -> Result<(), Failure> {
+    async fn publish(&mut self, late: &Late) -> Result<(), Failure> {
         match timeout(LIMIT, self.once(&late.event, &late.object)).await {
             Ok(sent) => sent.map_err(|error| classify(&error)),
             Err(_) => Err(Failure::Unreachable("no answer in time")),
         }
     }
 
-    async fn once(&self, event: &Event, object: &ObjectReference) -> kube::Result<()> {
-        let Some(own) = of_a_long_name(event, object, &self.reporter, Timestamp::now()) else {
-            return self.recorder.publish(event, object).await;
-        };
-        let namespace = own.metadata.namespace.as_deref().unwrap_or("default");
-        let events = Api::namespaced(self.client.clone(), namespace);
-        events.create(&PostParams::default(), &own).await.map(drop)
+    async fn once(&mut self, news: &Event, object: &ObjectReference) -> kube::Result<()> {
+        let event = self.series.next(news, object, &self.reporter, Timestamp::now());
+        let namespace = event.metadata.namespace.as_deref().unwrap_or("default");
+        let events = Api::<v1::Event>::namespaced(self.client.clone(), namespace);
+        if event.series.is_some() {
+            let patch = Patch::Merge(&event);
+            events.patch(&event.name_any(), &PatchParams::default(), &patch).await?;
+        } else {
+            events.create(&PostParams::default(), &event).await?;
+        }
+        self.series.sent(news, object, event);
+        Ok(())
     }
-}
-
-/// An Event whose name does not hold the whole name of its object: the Recorder would make one that is too long. It is not counted
-/// when it is repeated.
-pub(super) fn of_a_long_name(
-    event: &Event,
-    object: &ObjectReference,
-    reporter: &Reporter,
-    now: Timestamp,
-) -> Option<v1::Event> {
-    let time = format!(".{:x}", now.as_nanosecond());
-    let name = object.name.as_deref().filter(|name| name.len() + time.len() > NAME_MAX)?;
-    let kept = name[..name.floor_char_boundary(NAME_MAX - time.len())].trim_end_matches(['.', '-']);
-    Some(v1::Event {
-        metadata: ObjectMeta {
-            name: Some(format!("{kept}{time}")),
-            namespace: Some(object.namespace.clone().unwrap_or_else(|| "default".into())),
-            ..ObjectMeta::default()
-        },
-        action: Some(event.action.clone()),
-        event_time: Some(MicroTime(now)),
-        note: event.note.clone(),
-        reason: Some(event.reason.clone()),
-        regarding: Some(object.clone()),
-        reporting_controller: Some(reporter.controller.clone()),
-        reporting_instance: reporter.instance.clone(),
-        type_: Some(format!("{:?}", event.type_)),
-        ..v1::Event::default()
-    })
 }

@@ -8,7 +8,7 @@ use std::{
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::{send::of_a_long_name, *};
+use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_an_api_server_does_not_take_yet_is_sent_again() {
@@ -138,26 +138,6 @@ fn a_flood_leaves_the_others_their_say() {
     let taken = taken(&mut waiting);
     assert_eq!(taken[..4], ["flood-0", "other", "member", "flood-1"]);
     assert_eq!((taken.len(), waiting.count), (WAITING, 0));
-}
-
-#[test]
-fn a_long_name_is_cut_where_it_stays_a_name() {
-    let event = Event {
-        type_: EventType::Warning,
-        reason: "R".into(),
-        note: None,
-        action: "A".into(),
-        secondary: None,
-    };
-    let of = |name: &str| {
-        let object = ObjectReference { name: Some(name.into()), ..ObjectReference::default() };
-        let reporter = Reporter { controller: "c".into(), instance: None };
-        of_a_long_name(&event, &object, &reporter, "2026-11-24T00:00:00Z".parse().unwrap())
-    };
-    assert_eq!(of(&"n".repeat(236)), None);
-    let long = of(&format!("{}.-{}", "n".repeat(234), "m".repeat(17))).unwrap();
-    assert_eq!(long.metadata.name, Some(format!("{}.18ead21789e30000", "n".repeat(234))));
-    assert_eq!(long.type_.as_deref(), Some("Warning"));
 }
 
 #[test]

@@ -200,13 +200,21 @@ pub(super) fn come_to<'a>(
 }
 
 /// The message of the condition with this reason, if there is one.
-pub(super) fn message_of<'a>(status: &'a ClusterSetStatus, reason: &str) -> Option<&'a str> {
+fn message_of<'a>(status: &'a ClusterSetStatus, reason: &str) -> Option<&'a str> {
     let with_reason = status.conditions.iter().find(|c| c.reason.as_deref() == Some(reason));
     with_reason?.message.as_deref()
 }
 
+/// The message of the condition with this reason, if there is an Event in it: the reason is new, or other writes are refused.
+pub(super) fn news<'a>(had: &ClusterSetStatus, has: &'a ClusterSetStatus, reason: &str) -> Option<&'a str> {
+    let (before, now) = (message_of(had, reason), message_of(has, reason)?);
+    let is_news = before.is_none_or(|before| reason == REFUSED && before != now);
+    is_news.then_some(now)
+}
+
 #[cfg(test)]
 mod tests {
+    use api::cluster_set::WRITES_ACCEPTED;
     use jiff::Timestamp;
 
     use super::*;
@@ -296,6 +304,23 @@ mod tests {
         assert_eq!(answering.reason.as_deref(), Some("Disconnected"));
         assert!(answering.message.is_some_and(|said| said.contains("endpoints answer other members")));
         assert_eq!(says(&evicted), (1, 2, "SomeNotReady"));
+    }
+
+    #[test]
+    fn other_writes_that_are_refused_are_news() {
+        let status = |reason: &str, message: &str| {
+            let said = Verdict::new(WRITES_ACCEPTED, Status::False, reason, message);
+            let conditions = vec![AntreaCondition::of(&said, &[], &at(1))];
+            ClusterSetStatus { conditions, ..ClusterSetStatus::default() }
+        };
+        let news_of = |reason: &str, before: &str| {
+            news(&status(reason, before), &status(reason, "b"), reason).map(str::to_owned)
+        };
+        assert_eq!(news_of(REFUSED, "a").as_deref(), Some("b"));
+        assert_eq!(news_of(REFUSED, "b"), None);
+        assert_eq!(news_of(SCHEMA_PRUNED, "a"), None);
+        let first = status(REFUSED, "b");
+        assert_eq!(news(&ClusterSetStatus::default(), &first, REFUSED), Some("b"));
     }
 
     #[test]

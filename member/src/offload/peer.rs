@@ -1,9 +1,10 @@
 //! Consent: watches OffloadPeers, and what follows from them, and reads our maps and NamespaceOffloadings; writes our OffloadOffers into
 //! the Common Area, deletes those that nobody wants any more, and says on each OffloadPeer whether all that it asks for works, which
-//! labels its Node had, which writes about it API servers refuse, which twins there have lost their NamespaceOffloading, and which Namespaces of that
-//! cluster get no twin here. Safe to run twice: offers are a function of OffloadPeers, and only differences are sent.
+//! labels its Node had, which writes about it API servers refuse, which twins there have lost their NamespaceOffloading, which Namespaces of that
+//! cluster get no twin here, and which twins here no NamespaceMap names. Safe to run twice: offers are a function of OffloadPeers, and only differences are sent.
 
 mod lost;
+mod unmapped;
 mod untwinned;
 mod verdict;
 
@@ -39,6 +40,7 @@ use kube::{Client, Resource};
 
 use self::{
     lost::lost,
+    unmapped::unmapped,
     untwinned::untwinned,
     verdict::{Around, PENDING, in_words, ready},
 };
@@ -215,6 +217,8 @@ impl Consenting {
             // Without the map the host tells nothing of twins that are there.
             Some(_) | None => lost_before.clone(),
         };
+        let unmapped_before = before.map(|status| status.unmapped_twins.clone()).unwrap_or_default();
+        let unmapped_twins = unmapped(&self.knowledge, cluster, &entry).filter(|_| has_begun);
         let now = Time(Timestamp::now());
         let refused = writes::about_peer(&self.knowledge, &self.refusals, cluster);
         let is_over = refused.is_none() && have.iter().any(|said| said.type_ == WRITES_ACCEPTED);
@@ -225,6 +229,7 @@ impl Consenting {
             node_labels: node_labels(&entry),
             lost_offloadings,
             refused_namespaces,
+            unmapped_twins: unmapped_twins.unwrap_or_else(|| unmapped_before.clone()),
         };
         let status = self.local_writer.known::<OffloadPeerView, _>(&status)?;
         if already_said(have, &status.conditions)
@@ -232,6 +237,7 @@ impl Consenting {
             && entry.node_labels().unwrap_or(&NONE) == &status.node_labels
             && lost_before == status.lost_offloadings
             && untwinned_before == status.refused_namespaces
+            && unmapped_before == status.unmapped_twins
         {
             return Ok(());
         }

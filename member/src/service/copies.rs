@@ -88,7 +88,7 @@ impl Copies {
         before.as_ref() != self.unmade.get(service)
     }
 
-    /// Names the first, as in `Service shop/web-native, EndpointSlice shop/x and 2 more`; none if there is no copy.
+    /// Names the first, as in `EndpointSlice shop/x, Service shop/web-native and 2 more`, each once; none if there is no copy.
     pub(crate) fn named(&self) -> Option<String> {
         let renamed = self.renamed.iter().flat_map(|(kind, of)| {
             of.all.iter().map(move |(namespace, name)| format!("{kind} {namespace}/{name}"))
@@ -96,8 +96,9 @@ impl Copies {
         let unmade = self.unmade.iter().flat_map(|(service, these)| {
             these.iter().map(|(kind, name)| format!("{kind} {}/{name}", service.namespace))
         });
-        let mut all = renamed.chain(unmade).peekable();
-        all.peek().is_some().then(|| first_names(all))
+        // What has our name, and the labels of another import, is both.
+        let all: BTreeSet<_> = renamed.chain(unmade).collect();
+        (!all.is_empty()).then(|| first_names(all))
     }
 }
 
@@ -167,7 +168,8 @@ mod tests {
             let is_news = copies.hear("Service", &told, is_renamed_service);
             (is_news, copies.named())
         };
-        let native = || service("web-native", label::FREEPORT);
+        let of_web = |name| service(name, label::FREEPORT);
+        let native = || of_web("web-native");
         let said = Some("Service shop/web-native".to_owned());
         assert_eq!(hear(Streamed::ListBegins), (false, None));
         assert_eq!(hear(Streamed::Change(Change::Apply(native()))), (true, said.clone()));
@@ -185,11 +187,15 @@ mod tests {
         assert!(copies.unmade(&web, &names("antrea-mc-web")));
         assert!(!copies.unmade(&web, &names("antrea-mc-web")), "once");
         for n in 0..5 {
-            copies.unmade(&ServiceName::new("shop", format!("s{n}")), &names("x"));
+            copies.unmade(&ServiceName::new("shop", format!("s{n}")), &names(&format!("antrea-mc-s{n}")));
         }
+        // It is also what its labels say: a copy under another name.
+        copies.hear("Service", &Streamed::Change(Change::Apply(of_web("antrea-mc-s0"))), is_renamed_service);
         assert_eq!(
             copies.named().as_deref(),
-            Some("Service other/antrea-mc-web, Service shop/x, Service shop/x and 3 more")
+            Some(
+                "Service other/antrea-mc-web, Service shop/antrea-mc-s0, Service shop/antrea-mc-s1 and 3 more"
+            )
         );
         assert!(!copies.unmade(&web, &[]) && !copies.named().unwrap().contains("other"));
     }

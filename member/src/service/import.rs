@@ -121,7 +121,8 @@ impl Importing {
         self.note_copies(&service, &copies);
         let doubts = plan.doubts().to_vec();
         let again = self.withdrawals.with(|all| all.asks_again(&service, Instant::now()));
-        if !matches!(plan, Plan::Import(_)) {
+        // What is removed is not ready as long as that is refused.
+        if matches!(plan, Plan::Nothing | Plan::Hold(_)) {
             self.note_ready(&service, true);
         }
         let done = match plan {

@@ -70,7 +70,7 @@ async fn one(
         Ok(Err(message)) => Err(cluster.refuse(format!("Namespace {namespace}: {message}"))),
         Err(message) => Err(Error::Timeout {
             cluster: cluster.name.clone(),
-            missing: format!("Namespace {namespace} is not ready: {message}, still"),
+            missing: format!("Namespace {namespace} is not ready: {message}"),
             limit,
         }),
     }

@@ -154,7 +154,7 @@ impl Consent<'_> {
             Err(message) => Err(Error::Timeout {
                 cluster: cluster.name.clone(),
                 missing: format!(
-                    "OffloadPeer {peer} is not ready: {message}; it was asked for, and needs no further command once that is mended, still"
+                    "OffloadPeer {peer} is not ready: {message}; it was asked for, and needs no further command once that is mended"
                 ),
                 limit,
             }),

@@ -26,6 +26,7 @@ use crate::{
     offload::{
         condition,
         refused::{reported, reported_by_node},
+        unmapped::Unmapped,
     },
     view::NodeView,
 };
@@ -239,9 +240,14 @@ fn problems(read: &Read) -> Vec<String> {
     let refused = refused.chain(refused_here).chain(refused_nodes).map(|(of, words)| {
         format!("{of}: {words}; next: change the quota, policy, webhook or right that refuses it; freeport-member tries again within a minute")
     });
+    let unmapped = Unmapped::all(&read.peers).into_iter();
+    let unmapped = unmapped.filter(|of| read.only.as_deref().is_none_or(|only| only == of.twin)).map(|of| {
+        let (what, next) = of.trouble();
+        format!("Namespace {} {what}; next: {next}", of.twin)
+    });
     let says_something = !read.peers.is_empty() || !read.nodes.is_empty() || !read.offloadings.is_empty();
     let away = read.away.clone().filter(|_| says_something);
-    away.into_iter().chain(crd).chain(untold).chain(refused).collect()
+    away.into_iter().chain(crd).chain(untold).chain(unmapped).chain(refused).collect()
 }
 
 fn peer(peer: &OffloadPeerView) -> Peer {

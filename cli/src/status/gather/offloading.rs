@@ -17,7 +17,7 @@ use crate::{
     cluster::Cluster,
     error::Failure,
     objects::offload::{self, webhook},
-    offload::{twins::with_twin, vanished::Vanished},
+    offload::{twins::with_twin, unmapped::Unmapped, vanished::Vanished},
     status::found::{Entry, Gap, Offloading, Part, Why},
 };
 
@@ -26,6 +26,7 @@ pub(super) async fn offloading(cluster: &Cluster, us: Option<&str>) -> Result<Op
     let all: Api<OffloadPeerView> = Api::all(cluster.client.clone());
     let peers = list(cluster, &all, "offloadpeers".into(), "", |peer| peer).await?;
     let mut vanished = Vanished::new(us, peers.iter().flatten());
+    let unmapped = Unmapped::all(peers.iter().flatten());
     let peers = peers.map(|peers| peers.into_iter().map(Entry::from).collect());
     // Who may not list them is refused before it is known whether there are any.
     let is_there = match &peers {
@@ -71,6 +72,7 @@ pub(super) async fn offloading(cluster: &Cluster, us: Option<&str>) -> Result<Op
         peers,
         namespaces,
         vanished,
+        unmapped,
         twins_here,
         twins_elsewhere,
         placed,

@@ -123,7 +123,13 @@ impl Verdict<'_> {
     fn departure(&mut self, noted: &Note, has_set: bool) {
         let set = noted.cluster_set.as_deref().unwrap_or_default();
         let place = format!("ConfigMap {SYSTEM}/{}", membership::NAME);
-        if noted.leave.is_some() {
+        if let (Some(_), Some(refused)) = (&noted.leave, &noted.refused) {
+            self.problem(
+                place,
+                format!("this cluster is leaving ClusterSet {set}, and freeport-member has not finished: {refused}"),
+                "change the policy, webhook, quota or right that refuses it: freeport-member goes on by itself within a minute",
+            );
+        } else if noted.leave.is_some() {
             self.problem(
                 place,
                 format!("this cluster is leaving ClusterSet {set}, and freeport-member has not finished"),

@@ -1,6 +1,8 @@
 //! Counting objects by their conditions, and naming the first of those with something wrong.
 
-use api::{condition::AntreaCondition, mcs::NO_READY_ENDPOINTS, words::first_names};
+use api::{
+    condition::AntreaCondition, mcs::NO_READY_ENDPOINTS, offload::map::DELETION_REFUSED, words::first_names,
+};
 
 use super::{DELETED, TRUE, Verdict, line, said};
 use crate::status::{
@@ -100,7 +102,10 @@ fn next(kind: &str, condition: &Said, describe: &str) -> String {
         ("ServiceImport", "ServiceNameTaken") => {
             "rename or delete that Service; if it is the imported one, set its label app.kubernetes.io/managed-by: freeport again".to_owned()
         }
-        (_, "ServiceRefused" | "ServiceImportRefused" | "EndpointSliceRefused" | "EndpointsRefused" | "Refused") => format!(
+        ("NamespaceOffloading", DELETION_REFUSED) => format!(
+            "in that cluster, change the policy, webhook or right that refuses it: freeport-member there tries again within a minute; {describe}"
+        ),
+        (_, DELETION_REFUSED | "ServiceRefused" | "ServiceImportRefused" | "EndpointSliceRefused" | "EndpointsRefused" | "Refused") => format!(
             "remove the cause (a quota, an admission policy, an object of that name): freeport-member tries again within a minute; {describe}"
         ),
         ("ServiceImport", "NotOurs") => format!("delete the object that has its name: Freeport creates its own; {describe}"),

@@ -44,6 +44,10 @@ impl Verdict<'_> {
         let namespaces =
             self.entries("NamespaceOffloading", &found.namespaces, &[OFFLOADED, PLACEMENT_ENFORCED]);
         self.lost(found);
+        for unmapped in &found.unmapped {
+            let (what, next) = unmapped.trouble();
+            self.problem(format!("Namespace {}", unmapped.twin), what, next);
+        }
         self.unknown_peers(found);
         (peers, namespaces)
     }

@@ -86,6 +86,7 @@ fn noted(leaving: bool) -> Note {
         cluster_id: Some("hub".into()),
         server: Some("https://hub:6443".into()),
         leave: leaving.then(|| membership::LEAVE.into()),
+        refused: None,
     }
 }
 

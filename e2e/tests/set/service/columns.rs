@@ -1,6 +1,12 @@
 //! What `kubectl get` shows of exports, and of what the leader makes of them.
 
-use api::{ServiceName, cluster_set::ClusterSet, mcs::ServiceExport, name, resource_import::ResourceImport};
+use api::{
+    ServiceName,
+    cluster_set::ClusterSet,
+    mcs::{ServiceExport, ServiceImport},
+    name,
+    resource_import::ResourceImport,
+};
 use e2e::{
     cluster::Cluster,
     fixture::{AREA, CLUSTERS, SET, SYSTEM, shared},
@@ -37,6 +43,11 @@ fn whether_an_export_is_valid_ready_and_in_conflict_is_seen_at_a_glance() {
         let shown = columns::<ServiceExport>(east, ns, "web").await;
         let shown = ["Valid", "Ready", "Conflict"].map(|column| shown[column].clone());
         assert_eq!(shown, [json!("True"), json!("True"), json!("False")]);
+        eventually("so is whether the import is ready", || async {
+            let shown = columns::<ServiceImport>(west, ns, "web").await;
+            if shown["Ready"] == json!("True") { Ok(()) } else { Err(format!("{shown}")) }
+        })
+        .await;
         world.release(ns).await;
     });
 }

@@ -84,6 +84,18 @@ async fn all_counted(world: &World) -> Result<(), String> {
     if missing.is_empty() { Ok(()) } else { Err(format!("not refused: {missing:?}")) }
 }
 
+/// Whether this ServiceImport says that its deletion is refused, in an Event, too, and names no cluster and no address that is free.
+async fn stays(west: &Cluster, ns: &str, name: &str, has_service: bool) -> Result<(), String> {
+    let import: ServiceImport = west.api(ns).get(name).await.map_err(|error| error.to_string())?;
+    let said = import.status.unwrap_or_default();
+    let reason = said.conditions.iter().find(|said| said.type_ == READY).map(|said| said.reason.as_str());
+    let is_true = said.clusters.is_empty() && import.spec.ips.is_empty() != has_service;
+    if reason != Some("DeletionRefused") || !is_true {
+        return Err(format!("{said:?} {:?}", import.spec.ips));
+    }
+    event(west, ns, name, "DeletionRefused").await
+}
+
 #[e2e::test(real)]
 fn each_write_that_is_refused_is_reported_and_done_when_it_is_accepted() {
     alone(async |world| {
@@ -126,14 +138,11 @@ fn each_write_that_is_refused_is_reported_and_done_when_it_is_accepted() {
             })
             .await;
         }
-        let kept = &named("delete").next().unwrap();
-        eventually("so does the import", || async {
-            let import: ServiceImport = west.api(ns).get(kept).await.unwrap();
-            let said = import.status.unwrap_or_default().conditions;
-            let reason = said.iter().find(|said| said.type_ == READY).map(|said| said.reason.clone());
-            if reason.as_deref() == Some("DeletionRefused") { Ok(()) } else { Err(format!("{said:?}")) }
-        })
-        .await;
+        for (_, _, resource, _, _) in REFUSED.iter().filter(|of| of.0 == IMPORTER && of.3 == "delete") {
+            let (name, has_service) = (format!("no-{resource}-delete"), *resource == "services");
+            let is_said = async || stays(west, ns, &name, has_service).await;
+            eventually(&format!("so does the import whose {resource} stay"), is_said).await;
+        }
         eventually("imports are not said to be complete", || async {
             let (reason, message) = imports_complete(west).await?;
             let is_said = reason == "ImportsNotReady" && message.contains("/no-");

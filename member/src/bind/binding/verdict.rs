@@ -17,6 +17,7 @@ use kube::ResourceExt;
 use super::{Found, Link};
 use crate::bind::{
     contract::Contract,
+    credential::Unusable,
     heartbeat::{Beat, Health},
     sync::Unsynced,
 };
@@ -77,6 +78,11 @@ fn unheard(why: Option<&str>) -> Answer {
     Answer::No(Severity::Warning, "ClusterBindingUpdateFailed", message)
 }
 
+fn unsent(unusable: &Unusable) -> Answer {
+    let message = format!("no heartbeat is sent: {unusable}");
+    Answer::No(Severity::Warning, "ClusterBindingUpdateFailed", message)
+}
+
 /// Without a provider. `was_connected` is whether the binding says something of one.
 pub(super) fn unconnected(link: &Link, was_connected: bool) -> Vec<Verdict> {
     let connected = match link {
@@ -109,6 +115,7 @@ pub(super) fn unconnected(link: &Link, was_connected: bool) -> Vec<Verdict> {
         Link::Refused(_) => not_yet("Pending", "the provider is asked after that"),
         Link::InUse(other) => in_use(other),
         Link::Unheld(why) => unheard(Some(why)),
+        Link::Unusable(unusable) => unsent(unusable),
         Link::Connecting | Link::Up(..) => not_yet("Pending", UNANSWERED),
         _ => unheard(None),
     };
@@ -222,7 +229,6 @@ pub(super) fn without_export(contract: &Contract, name: &str) -> Found {
 #[cfg(test)]
 mod tests {
     use super::{super::Untold, *};
-    use crate::bind::credential::Unusable;
     use api::bind::{
         binding::APIServiceBindingStatus,
         condition::{Condition, conditions},
@@ -302,7 +308,9 @@ mod tests {
         let is_connected = |verdict: &Verdict| *verdict == Verdict::new("Connected", Answer::Yes);
         assert!(!unconnected(&unusable, true).iter().any(is_connected));
         assert!(unconnected(&unusable, true).iter().any(|verdict| verdict.type_ == "Connected"));
-        for link in [Link::Failing(Failure::Unreachable("it is away")), Link::Untold(untold()), unusable] {
+        let unsent = Verdict::new("Heartbeating", unsent(&Unusable::NoKey));
+        assert!(unconnected(&unusable, true).contains(&unsent));
+        for link in [Link::Failing(Failure::Unreachable("it is away")), Link::Untold(untold())] {
             assert!(unconnected(&link, true).contains(&heartbeat), "{}", link.state());
         }
         assert!(unconnected(&Link::Connecting, true).is_empty(), "what was said may still be so");

@@ -1,6 +1,9 @@
 //! Writes the `status` of ClusterSets, and an Event when a problem comes up or is over.
 
-use api::condition::{Status, Verdict};
+use api::{
+    cluster_set::WRITES_ACCEPTED,
+    condition::{AntreaCondition, Status, Verdict},
+};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
@@ -80,10 +83,11 @@ pub(in crate::membership) async fn write_status(
 
 /// Leaves an Event when something comes up, and when it is over.
 fn leave_event(env: &Env, set: &Set, verdict: &Verdict, is_problem: bool) {
-    let had = set.condition(verdict.type_).and_then(|had| had.reason.as_deref());
-    if had == Some(&verdict.reason) {
+    let condition = set.condition(verdict.type_);
+    if !is_news(condition, verdict) {
         return;
     }
+    let had = condition.and_then(|had| had.reason.as_deref());
     let (cluster_set, reason, message) = (set.name_any(), verdict.reason.as_str(), verdict.message.as_str());
     if is_problem {
         tracing::warn!(cluster_set, reason, "{message}");
@@ -91,5 +95,31 @@ fn leave_event(env: &Env, set: &Set, verdict: &Verdict, is_problem: bool) {
     } else if verdict.status == Status::False || verdict.status == Status::True && had.is_some() {
         tracing::info!(cluster_set, reason, "{message}");
         env.events.tell(set.object_ref(&()), "Connect", reason, message);
+    }
+}
+
+/// Whether there is an Event in what is reported now: another reason, or other writes that are refused.
+fn is_news(had: Option<&AntreaCondition>, verdict: &Verdict) -> bool {
+    let had_reason = had.and_then(|had| had.reason.as_deref());
+    let is_other_text = || had.and_then(|had| had.message.as_deref()) != Some(&verdict.message);
+    had_reason != Some(&verdict.reason) || verdict.type_ == WRITES_ACCEPTED && is_other_text()
+}
+
+#[cfg(test)]
+mod tests {
+    use api::mcs::READY;
+
+    use super::*;
+
+    #[test]
+    fn other_writes_that_are_refused_are_news_and_other_words_of_another_condition_are_not() {
+        let said = |type_, message: &str| Verdict::new(type_, Status::False, "Refused", message);
+        let is_news = |type_, before: Option<&str>, now: &str| {
+            let had = before
+                .map(|before| AntreaCondition::of(&said(type_, before), &[], &Time(Timestamp::UNIX_EPOCH)));
+            is_news(had.as_ref(), &said(type_, now))
+        };
+        assert!(is_news(WRITES_ACCEPTED, None, "a") && is_news(WRITES_ACCEPTED, Some("a"), "b"));
+        assert!(!is_news(WRITES_ACCEPTED, Some("a"), "a") && !is_news(READY, Some("a"), "b"));
     }
 }

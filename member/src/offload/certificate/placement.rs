@@ -52,8 +52,8 @@ pub(crate) fn placement(strategy: PodOffloadingStrategy, answer: &Answer, is_lab
         Answer::Missing => is(
             Status::False,
             WEBHOOK_MISSING,
-            "there is no MutatingWebhookConfiguration freeport-webhook with pod.mutate.liqo.io, so new Pods are not placed: install it \
-             (freeport join --offload)"
+            "there is no MutatingWebhookConfiguration freeport-webhook with pod.mutate.liqo.io, so new Pods are not placed. \
+             freeport-member puts back the one that it has seen, within seconds; if it has seen none, install it: freeport join --offload"
                 .into(),
         ),
         Answer::Altered(field) => is(
@@ -61,7 +61,7 @@ pub(crate) fn placement(strategy: PodOffloadingStrategy, answer: &Answer, is_lab
             WEBHOOK_ALTERED,
             format!(
                 "{field} of pod.mutate.liqo.io in MutatingWebhookConfiguration freeport-webhook leaves Pods out, and those are not \
-                 placed: put it right (freeport join --offload)"
+                 placed. freeport-member puts it right within seconds where it is Freeport's; else: freeport join --offload"
             ),
         ),
         Answer::Answers { .. } if !is_labelled => {

@@ -116,7 +116,7 @@ impl Importing {
             self.put_slices(known, &desired, &mut refusals).await;
         }
         for slice in desired.leftover.iter().filter_map(|name| entry.imported_slices.get(name)) {
-            refusals.note(Refusal::EndpointSlice(slice.name_any()), self.delete(&**slice).await);
+            refusals.note(Refusal::OldEndpointSlice(slice.name_any()), self.delete(&**slice).await);
         }
         self.put_endpoints(known, &desired, is_reachable, &mut refusals).await;
         let (clusters, is_to_come) = standing(known, &desired);
@@ -193,7 +193,9 @@ impl Importing {
         };
         let written = stream::iter(all).map(put).buffered(AT_ONCE);
         for (name, written) in written.collect::<Vec<_>>().await {
-            refusals.note(Refusal::EndpointSlice(name), written);
+            let is_old = entry.imported_slices.contains_key(&name);
+            let refusal = if is_old { Refusal::OldEndpointSlice(name) } else { Refusal::EndpointSlice(name) };
+            refusals.note(refusal, written);
         }
     }
 

@@ -18,10 +18,28 @@ pub(super) enum Refusal {
     Service,
     /// The ServiceImport itself.
     ServiceImport,
-    /// Its EndpointSlice of this name: those endpoints get no traffic.
+    /// Its new EndpointSlice of this name: those endpoints get no traffic.
     EndpointSlice(String),
+    /// A change of its EndpointSlice of this name, or its deletion: it stays as it was.
+    OldEndpointSlice(String),
     /// Its core Endpoints: data planes that read nothing else have no endpoints.
     Endpoints,
+}
+
+impl Refusal {
+    fn new_slice(&self) -> Option<&str> {
+        match self {
+            Self::EndpointSlice(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn old_slice(&self) -> Option<&str> {
+        match self {
+            Self::OldEndpointSlice(name) => Some(name),
+            _ => None,
+        }
+    }
 }
 
 /// What did not work in one reconcile of an import. One step that fails does not keep the later ones from being done.
@@ -74,14 +92,23 @@ impl Refusals {
                 ("ServiceImportRefused", format!("the API server refuses ServiceImport {import}: {why}"))
             }
             Refusal::EndpointSlice(_) => {
-                let names = self.refused.iter().filter_map(|(refusal, _)| match refusal {
-                    Refusal::EndpointSlice(name) => Some(name.as_str()),
-                    _ => None,
-                });
+                let names: Vec<_> =
+                    self.refused.iter().filter_map(|(refusal, _)| refusal.new_slice()).collect();
                 let message = format!(
                     "the API server refuses {} of Service {service}; endpoints in {} get no traffic: {why}",
-                    slices(&names.clone().collect::<Vec<_>>()),
-                    if names.count() == 1 { "it" } else { "them" }
+                    slices(&names),
+                    if names.len() == 1 { "it" } else { "them" }
+                );
+                ("EndpointSliceRefused", message)
+            }
+            Refusal::OldEndpointSlice(_) => {
+                let names: Vec<_> =
+                    self.refused.iter().filter_map(|(refusal, _)| refusal.old_slice()).collect();
+                let message = format!(
+                    "the API server refuses to change or delete {} of Service {service}; traffic goes to the endpoints that {} until then: \
+                     {why}",
+                    slices(&names),
+                    if names.len() == 1 { "it has" } else { "they have" }
                 );
                 ("EndpointSliceRefused", message)
             }
@@ -185,6 +212,9 @@ mod tests {
         assert_eq!(refusals.note(Refusal::EndpointSlice("web-1".into()), refused("quota")), None);
         assert_eq!(refusals.note(Refusal::EndpointSlice("web-1".into()), Ok(())), Some(()));
         assert_eq!(refusals.worst("web").unwrap().0, "EndpointSliceRefused");
+        assert_eq!(refusals.note(Refusal::OldEndpointSlice("web-2".into()), refused("policy")), None);
+        let (_, message) = refusals.worst("web").unwrap();
+        assert!(message.contains("web-1 of Service") && message.ends_with("no traffic: quota"), "{message}");
         assert_eq!(refusals.note(Refusal::Service, refused("exceeded quota")), None);
         let (reason, message) = refusals.worst("web").unwrap();
         assert_eq!(reason, "ServiceRefused");
@@ -194,6 +224,11 @@ mod tests {
         );
         assert!(refusals.are_all());
         assert!(matches!(refusals.into_error(), Some(Error::Refused(why)) if why == "exceeded quota"));
+        let mut changed = Refusals::default();
+        assert_eq!(changed.note(Refusal::OldEndpointSlice("web-2".into()), refused("policy")), None);
+        let (reason, message) = changed.worst("web").unwrap();
+        assert_eq!(reason, "EndpointSliceRefused");
+        assert!(message.contains("the endpoints that it has until then: policy"), "it stays: {message}");
         let mut failed = Refusals::default();
         assert_eq!(failed.note(Refusal::EndpointSlice("web-1".into()), Err::<(), _>(Error::Stale)), None);
         assert_eq!(failed.note(Refusal::EndpointSlice("web-1".into()), refused("quota")), None);

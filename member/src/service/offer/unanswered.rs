@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use api::label::SERVICE_NAME;
+
 use super::{Offer, slices};
 use crate::service::unanswered::{NO_ENDPOINTS, NOT_READY, PORT_MISMATCH, Unanswered};
 
@@ -55,10 +57,19 @@ pub(super) fn unanswered(offer: &Offer<'_>) -> Option<Unanswered> {
             Unanswered::new("IPFamilyMismatch", message)
         }
         () => {
-            let message = format!(
-                "no endpoint of Service {service} can answer: it has none. Does its selector match Pods?"
-            );
-            Unanswered::new(NO_ENDPOINTS, message)
+            let has_selector =
+                offer.known.entry.service.as_ref().is_some_and(|it| !it.spec.never.selector.is_empty());
+            let why = match has_selector {
+                true => "Does its selector match Pods?".to_owned(),
+                false => format!(
+                    "It has no selector, so Kubernetes makes none: create EndpointSlices with label {SERVICE_NAME}={}",
+                    service.name
+                ),
+            };
+            Unanswered::new(
+                NO_ENDPOINTS,
+                format!("no endpoint of Service {service} can answer: it has none. {why}"),
+            )
         }
     })
 }

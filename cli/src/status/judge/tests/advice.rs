@@ -73,11 +73,28 @@ fn writes_that_are_refused_are_a_problem_in_a_member_and_at_the_leader() {
 }
 
 #[test]
+fn what_is_refused_to_a_member_that_leaves_is_said() {
+    let next = |refused: Option<&str>| {
+        let noted = Note { refused: refused.map(str::to_owned), ..noted(true) };
+        let problems = report(&Found { noted: Ok(Some(noted)), sets: Ok(vec![]), ..good() }, now()).problems;
+        let leaving = problems.into_iter().find(|problem| problem.what.contains("is leaving"));
+        leaving.map(|problem| (problem.what, problem.next)).unwrap()
+    };
+    let (what, advice) = next(Some("the leader's API server refuses to delete Lease x: \"no\""));
+    assert!(
+        what.ends_with("refuses to delete Lease x: \"no\"") && !advice.contains("--force"),
+        "{what} {advice}"
+    );
+    assert!(next(None).1.contains("--force"));
+}
+
+#[test]
 fn an_object_whose_condition_says_what_is_in_the_way_has_its_own_advice() {
     for (reason, command) in [
         ("ServiceNameTaken", "set its label"),
         ("ServiceRefused", "within a minute; kubectl -n shop describe serviceimport web"),
         ("EndpointsRefused", "an object of that name"),
+        ("DeletionRefused", "within a minute; kubectl"),
         ("IPFamilyNotSupported", "IP family"),
         ("Odd", "kubectl -n shop describe serviceimport web"),
     ] {

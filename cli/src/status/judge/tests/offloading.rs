@@ -1,9 +1,11 @@
 //! Where offloading is set up.
 
+use api::offload::view::NamespaceOffloadingView;
+
 use super::*;
 use crate::{
     objects::offload::{self, webhook},
-    offload::vanished::Vanished,
+    offload::{unmapped::Unmapped, vanished::Vanished},
     status::found::{OFFLOADED, Offloading},
 };
 
@@ -16,6 +18,7 @@ fn offloading() -> Offloading {
         peers: Ok(vec![peer]),
         namespaces: Ok(vec![entry("offloading", shop)]),
         vanished: Vanished::default(),
+        unmapped: vec![],
         twins_here: Ok(vec![("east".into(), "blog-east".into())]),
         twins_elsewhere: vec![("east".into(), "shop".into())],
         placed: Ok(vec!["shop".into()]),
@@ -83,6 +86,30 @@ fn what_is_missing_is_said_with_the_words_of_the_daemon() {
     assert!(refused.problems[0].next.contains("within a minute"), "{:?}", refused.problems);
     let open = judged(|found| found.policy = Ok([None, None]));
     assert!(open.problems[0].what.contains("can delete every Namespace"), "{:?}", open.problems);
+}
+
+#[test]
+fn what_a_host_refuses_to_delete_is_said_in_its_words() {
+    let ready = json!({"type": "Ready", "status": "False", "reason": "Terminating",
+        "message": "shop-west: DeletionRefused: not this one", "lastTransitionTime": "2026-11-01T12:00:00Z"});
+    let status = json!({"offloadingPhase": "Terminating", "remoteNamespacesConditions": {"east": [ready]}});
+    let metadata = json!({"name": "offloading", "namespace": "shop"});
+    let view: NamespaceOffloadingView =
+        serde_json::from_value(json!({"metadata": metadata, "spec": {}, "status": status})).unwrap();
+    let refused = judged(|found| found.namespaces = Ok(vec![view.into()]));
+    let [problem] = refused.problems.as_slice() else { panic!("{:?}", refused.problems) };
+    assert!(problem.what.ends_with("refuses to delete Namespace shop-west: not this one"), "{problem:?}");
+    assert!(problem.what.starts_with("Offloaded is False: DeletionRefused: "), "{problem:?}");
+    assert!(problem.next.starts_with("in that cluster, change the policy"), "{problem:?}");
+}
+
+#[test]
+fn a_twin_that_no_map_names_is_a_problem() {
+    let peer =
+        json!({"metadata": {"name": "west"}, "spec": {}, "status": {"unmappedTwins": {"evil-west": "evil"}}});
+    let left = judged(|found| found.unmapped = Unmapped::all(&[serde_json::from_value(peer).unwrap()]));
+    assert_eq!(left.problems.len(), 1, "{:?}", left.problems);
+    assert_eq!(left.problems[0].place, "Namespace evil-west");
 }
 
 #[test]
