@@ -1,6 +1,6 @@
 //! Clusters as tests use them: an administrator in each, and the daemons. They are real programs, or simulated.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use api::lease::Pace;
 use cli::objects::member::secret_name;
@@ -202,6 +202,13 @@ impl World {
             cluster.start(component).await.map_err(|error| error.to_string())
         })
         .await;
+    }
+
+    /// Kills a part of a control plane, and starts it again.
+    pub async fn without(&self, cluster: &str, component: Component, away: Duration) {
+        self.real().fleet.cluster(cluster).unwrap().kill(component).await.unwrap();
+        tokio::time::sleep(away).await;
+        self.run_again(cluster, component).await;
     }
 
     /// Starts what has ended of all control planes: kube-controller-manager ends where its API server goes while it starts.

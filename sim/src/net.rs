@@ -1,11 +1,11 @@
 //! The network between clients and API servers: latency and faults from one seed, a log of all that passes, and the audit logs of the API servers.
 
 mod audit;
+mod fault;
 mod link;
 mod wire;
 
 use std::{
-    collections::BTreeSet,
     fmt::{Arguments, Write},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -13,9 +13,10 @@ use std::{
 
 use kube::Client;
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
-use self::link::Link;
+pub use self::fault::Fault;
+use self::{fault::Faults, link::Link};
 use crate::{api::Server, clock::Random};
 
 /// Longest time that a request, an answer or an event travels, in milliseconds.
@@ -23,7 +24,7 @@ const LATENCY: u64 = 3;
 
 /// How much goes wrong on all links.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Faults {
+pub struct Rates {
     /// Of a thousand requests so many are answered 503.
     pub refused: u64,
     /// Of a thousand requests so many are carried out and not answered.
@@ -51,14 +52,15 @@ impl Caller {
 /// What all links share.
 pub struct Net {
     state: Mutex<State>,
+    /// Tells watches that a link is another one now.
+    changed: watch::Sender<()>,
     started: Instant,
 }
 
 struct State {
     random: Random,
+    rates: Rates,
     faults: Faults,
-    /// Process and cluster that do not reach each other.
-    cut: BTreeSet<(String, String)>,
     log: String,
     /// Requests that write: the cluster, and an event as audit logs have it.
     audit: Vec<(String, Value)>,
@@ -79,14 +81,14 @@ impl Net {
     pub fn new(seed: u64) -> Arc<Self> {
         let state = State {
             random: Random::new(seed),
+            rates: Rates::default(),
             faults: Faults::default(),
-            cut: BTreeSet::new(),
             log: String::new(),
             audit: Vec::new(),
             requests: 0,
             events: 0,
         };
-        Arc::new(Self { state: Mutex::new(state), started: Instant::now() })
+        Arc::new(Self { state: Mutex::new(state), changed: watch::Sender::new(()), started: Instant::now() })
     }
 
     /// A client of `server`.
@@ -99,25 +101,26 @@ impl Net {
     }
 
     /// From now on so much goes wrong.
-    pub fn break_with(&self, faults: Faults) {
-        self.state().faults = faults;
+    pub fn break_with(&self, rates: Rates) {
+        self.state().rates = rates;
     }
 
-    /// From now on a process does not reach a cluster's API server.
-    pub fn cut(&self, process: &str, cluster: &str) {
-        self.state().cut.insert((process.to_owned(), cluster.to_owned()));
-        self.log(format_args!("-- {process} does not reach {cluster}"));
+    /// From now on this is wrong with the link of a process to a cluster's API server, or nothing.
+    pub fn set(&self, process: &str, cluster: &str, fault: Option<Fault>) {
+        self.log(format_args!("-- {process} to {cluster}: {fault:?}"));
+        self.state().faults.set(process, cluster, fault);
+        self.changed.send_replace(());
     }
 
-    /// From now on it reaches it again.
-    pub fn join(&self, process: &str, cluster: &str) {
-        self.state().cut.remove(&(process.to_owned(), cluster.to_owned()));
-        self.log(format_args!("-- {process} reaches {cluster}"));
+    /// From now on a cluster's API server answers nobody, or answers again.
+    pub fn set_down(&self, cluster: &str, is_down: bool) {
+        self.log(format_args!("-- {cluster} is {}", if is_down { "down" } else { "up" }));
+        self.state().faults.set_down(cluster, is_down);
+        self.changed.send_replace(());
     }
 
-    fn is_cut(&self, process: &str, cluster: &str) -> bool {
-        let state = self.state();
-        !state.cut.is_empty() && state.cut.contains(&(process.to_owned(), cluster.to_owned()))
+    fn fault(&self, process: &str, cluster: &str) -> Option<Fault> {
+        self.state().faults.of(process, cluster)
     }
 
     /// A random number below `limit`.
@@ -132,7 +135,7 @@ impl Net {
     fn fate(&self) -> Fate {
         let mut state = self.state();
         let drawn = state.random.below(1000);
-        let Faults { refused, unanswered, .. } = state.faults;
+        let Rates { refused, unanswered, .. } = state.rates;
         match drawn {
             drawn if drawn < refused => Fate::Refused,
             drawn if drawn < refused + unanswered => Fate::Unanswered,
@@ -143,7 +146,7 @@ impl Net {
     /// When a watch that starts now is cut, if it is, and whether it ends as if the API server ended it.
     fn cut_at(&self) -> (Option<Instant>, bool) {
         let mut state = self.state();
-        let mean = u64::try_from(state.faults.cut_after.as_millis()).unwrap_or(u64::MAX / 2);
+        let mean = u64::try_from(state.rates.cut_after.as_millis()).unwrap_or(u64::MAX / 2);
         let at = (mean > 0).then(|| Instant::now() + Duration::from_millis(1 + state.random.below(2 * mean)));
         (at, state.random.below(2) == 0)
     }

@@ -1,31 +1,20 @@
 //! The daemons of a ClusterSet as kubelets run them: what ends is started again. The leader and a member have two replicas. Links of each
 //! daemon can be out of order.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `processes` | programs of this machine |
+//! | `tasks` | simulated ones |
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+mod processes;
+mod tasks;
 
-use fleet::{
-    Signal,
-    cluster_set::{Daemon, Ensured},
-    ports,
-};
-use futures::future::join_all;
+use std::time::Duration;
 
-use crate::{
-    daemon::{End, LEADER},
-    detour::detour,
-    disturbed::Side,
-    faults::{Fault, Link},
-    fixture::World,
-    metrics::Metrics,
-    waiting::eventually,
-};
+use fleet::Component;
 
-/// How often it is looked whether all run.
-const LOOK: Duration = Duration::from_millis(500);
+use self::{processes::Processes, tasks::Tasks};
+use crate::{daemon::LEADER, disturbed::Side, faults::Fault, fixture::World, world::Ground};
 
 /// What a daemon is in the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,187 +56,111 @@ impl Role {
     }
 }
 
-struct Links {
-    local: Link,
-    leader: Option<Link>,
-}
-
 /// The daemons, in place of those that the world has. [`free`](Self::free) gives those their places back.
-pub struct Crew {
-    world: &'static World,
-    links: BTreeMap<Role, Links>,
-    replicas: BTreeMap<Role, Vec<Daemon>>,
-    /// Processes that are away for a while.
-    away: Mutex<BTreeSet<String>>,
+pub enum Crew {
+    Processes(Processes),
+    Tasks(Tasks),
 }
 
 impl Crew {
     /// Starts them on links that are in order, and waits until all are there.
     pub async fn of(world: &'static World) -> Self {
-        let mut crew =
-            Self { world, links: BTreeMap::new(), replicas: BTreeMap::new(), away: Mutex::default() };
-        join_all(Role::ALL.map(|role| world.end(role.daemon(), End::Stop))).await;
-        for role in Role::ALL {
-            crew.take_on(role).await;
+        match &world.ground {
+            Ground::Real(_) => Self::Processes(Processes::of(world).await),
+            Ground::Simulated(_) => Self::Tasks(Tasks::of(world).await),
         }
-        crew.ensure().await;
-        for role in Role::ALL {
-            crew.is_there(role).await;
-        }
-        crew
-    }
-
-    /// Makes its links and plans its replicas.
-    async fn take_on(&mut self, role: Role) {
-        let world = self.world;
-        let mut daemon = world.daemon(role.daemon()).clone();
-        let cluster = world.real().fleet.cluster(&daemon.cluster).unwrap();
-        let local = Link::to(cluster).await;
-        detour(&mut daemon, cluster, &local.server);
-        let mut leader = None;
-        if role.is_member() {
-            let link = Link::to(world.real().fleet.cluster("leader").unwrap()).await;
-            world.leader_is_at(&daemon.cluster, &link.server).await;
-            leader = Some(link);
-        }
-        self.links.insert(role, Links { local, leader });
-        let replica = |number: usize| match role.replica(number) {
-            Some(replica) => as_replica(&daemon, &replica),
-            None => daemon.clone(),
-        };
-        self.replicas.insert(role, (0..role.replicas()).map(replica).collect());
     }
 
     /// Starts all of them again with this in their environment.
     pub async fn start_with(&mut self, name: &str, value: &str) {
-        for daemon in self.replicas.values_mut().flatten() {
-            daemon.spec.env.insert(name.to_owned(), value.to_owned());
+        match self {
+            Self::Processes(crew) => crew.start_with(name, value).await,
+            Self::Tasks(_) => panic!("{name}: a simulated daemon has no environment"),
         }
-        self.ensure().await;
-    }
-
-    /// One of them is active and present. A replica that lost its Lease to another one ends meanwhile.
-    async fn is_there(&self, role: Role) {
-        eventually(&format!("{role:?} is there"), || async {
-            self.ensure().await;
-            let mut seen = Vec::new();
-            for daemon in &self.replicas[&role] {
-                let metrics = Metrics::read(daemon.listen).await.map_err(|error| error.to_string())?;
-                seen.push(metrics.sum("freeport_present"));
-            }
-            if seen.iter().any(|present| *present > 0.0) { Ok(()) } else { Err(format!("{seen:?}")) }
-        })
-        .await;
     }
 
     /// Starts again what has ended, for ever.
     pub(crate) async fn run(&self) {
-        loop {
-            tokio::time::sleep(LOOK).await;
-            self.ensure().await;
-        }
-    }
-
-    async fn ensure(&self) {
-        for daemon in self.replicas.values().flatten() {
-            if self.away().contains(&daemon.spec.name) {
-                continue;
-            }
-            if daemon.ensure(&self.world.real().fleet).await.unwrap() != Ensured::Running {
-                crate::note!("{} is started", daemon.spec.name);
-            }
+        match self {
+            Self::Processes(crew) => crew.run().await,
+            Self::Tasks(crew) => crew.run().await,
         }
     }
 
     /// SIGTERM.
     pub(crate) async fn stop(&self, role: Role, replica: usize) {
-        self.process(role, replica).await.stop().await.unwrap();
+        match self {
+            Self::Processes(crew) => crew.stop(role, replica).await,
+            Self::Tasks(crew) => crew.stop(role, replica).await,
+        }
     }
 
     /// SIGKILL; it stays away for so long.
     pub(crate) async fn kill(&self, role: Role, replica: usize, away: Duration) {
-        let name = self.replicas[&role][replica].spec.name.clone();
-        self.away().insert(name.clone());
-        self.process(role, replica).await.kill().await.unwrap();
-        tokio::time::sleep(away).await;
-        self.away().remove(&name);
-    }
-
-    /// SIGSTOP or SIGCONT, if it runs.
-    pub(crate) async fn signal(&self, role: Role, replica: usize, signal: Signal) {
-        // One that has just ended is started again.
-        drop(self.process(role, replica).await.signal(signal).await);
-    }
-
-    /// The same to all its replicas.
-    pub(crate) async fn signal_all(&self, role: Role, signal: Signal) {
-        for replica in 0..role.replicas() {
-            self.signal(role, replica, signal).await;
+        match self {
+            Self::Processes(crew) => crew.kill(role, replica, away).await,
+            Self::Tasks(crew) => crew.kill(role, replica, away).await,
         }
     }
 
-    async fn process(&self, role: Role, replica: usize) -> fleet::Process {
-        let name = &self.replicas[&role][replica].spec.name;
-        self.world.real().fleet.process(name).await.unwrap().unwrap()
+    /// SIGSTOP or SIGCONT, if it runs.
+    pub(crate) async fn pause(&self, role: Role, replica: usize, is_paused: bool) {
+        match self {
+            Self::Processes(crew) => crew.pause(role, replica, is_paused).await,
+            Self::Tasks(crew) => crew.pause(role, replica, is_paused),
+        }
+    }
+
+    /// The same to all its replicas.
+    pub(crate) async fn pause_all(&self, role: Role, is_paused: bool) {
+        for replica in 0..role.replicas() {
+            self.pause(role, replica, is_paused).await;
+        }
     }
 
     /// From now on this is wrong with the link, or nothing.
     pub(crate) fn set(&self, role: Role, side: Side, fault: Option<Fault>) {
-        let links = &self.links[&role];
-        let link = match side {
-            Side::Local => Some(&links.local),
-            Side::Leader => links.leader.as_ref(),
-        };
-        if let Some(link) = link {
-            link.set(fault);
+        match self {
+            Self::Processes(crew) => crew.set(role, side, fault),
+            Self::Tasks(crew) => crew.set(role, side, fault),
+        }
+    }
+
+    /// Kills a part of a control plane, and starts it again.
+    pub(crate) async fn without(&self, cluster: &str, component: Component, away: Duration) {
+        match self {
+            Self::Processes(crew) => crew.without(cluster, component, away).await,
+            Self::Tasks(crew) => crew.without(cluster, away).await,
         }
     }
 
     /// All links are in order, and nobody is paused or away.
     pub(crate) async fn mend(&self) {
-        self.away().clear();
+        match self {
+            Self::Processes(crew) => crew.nobody_is_away(),
+            Self::Tasks(crew) => crew.nobody_is_away(),
+        }
         for role in Role::ALL {
             self.set(role, Side::Local, None);
             self.set(role, Side::Leader, None);
-            self.signal_all(role, Signal::Resume).await;
+            self.pause_all(role, false).await;
         }
     }
 
     /// The last lines of their logs.
     pub fn logs(&self) -> String {
-        let tail =
-            |daemon: &Daemon| format!("{}:\n{}", daemon.spec.name, self.world.log_tail(&daemon.spec.name));
-        self.replicas.values().flatten().map(tail).collect::<Vec<_>>().join("\n")
+        match self {
+            Self::Processes(crew) => crew.logs(),
+            Self::Tasks(crew) => crew.logs(),
+        }
     }
 
     /// Ends them; the daemons that the world has run again when this is done.
     pub async fn free(self) {
         self.mend().await;
-        for role in Role::ALL {
-            for replica in 0..role.replicas() {
-                self.process(role, replica).await.kill().await.unwrap();
-            }
-            if role.is_member() {
-                let server = self.world.real().fleet.cluster("leader").unwrap().server();
-                self.world.leader_is_at(&self.replicas[&role][0].cluster, &server).await;
-            }
-        }
-        for role in Role::ALL {
-            self.world.start(role.daemon()).await;
+        match self {
+            Self::Processes(crew) => crew.free().await,
+            Self::Tasks(crew) => crew.free().await,
         }
     }
-
-    fn away(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.away.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The daemon as one of several.
-fn as_replica(daemon: &Daemon, replica: &str) -> Daemon {
-    let (mut daemon, listen) = (daemon.clone(), ports::free_address().unwrap());
-    let at = daemon.spec.args.iter().position(|arg| arg == "--listen").unwrap() + 1;
-    daemon.spec.args[at] = listen.to_string();
-    daemon.spec.name = format!("{}-{replica}", daemon.spec.name);
-    daemon.spec = daemon.spec.env("FREEPORT_REPLICA", replica);
-    Daemon { listen, ..daemon }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::{resource_export::ResourceExport, resource_import::ResourceImport};
-use fleet::{Component, Signal};
+use fleet::Component;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Resource, api::DeleteParams};
 use serde::de::DeserializeOwned;
@@ -23,17 +23,17 @@ pub(super) async fn happens(world: &World, crew: &Crew, places: &Places, disorde
         Disorder::Stop { role, replica } => crew.stop(role, replica).await,
         Disorder::Kill { role, replica, away } => crew.kill(role, replica, away).await,
         Disorder::Pause { role, replica, lasts } => {
-            crew.signal(role, replica, Signal::Pause).await;
+            crew.pause(role, replica, true).await;
             sleep(lasts).await;
-            crew.signal(role, replica, Signal::Resume).await;
+            crew.pause(role, replica, false).await;
         }
         Disorder::Link { role, side, fault, lasts } => {
             crew.set(role, side, Some(fault));
             sleep(lasts).await;
             crew.set(role, side, None);
         }
-        Disorder::ApiServer { cluster, away } => without(world, cluster, Component::ApiServer, away).await,
-        Disorder::Etcd { cluster, away } => without(world, cluster, Component::Etcd, away).await,
+        Disorder::ApiServer { cluster, away } => crew.without(cluster, Component::ApiServer, away).await,
+        Disorder::Etcd { cluster, away } => crew.without(cluster, Component::Etcd, away).await,
         Disorder::Restored { age } => {
             let backup = world.back_up("leader").await;
             sleep(age).await;
@@ -41,22 +41,15 @@ pub(super) async fn happens(world: &World, crew: &Crew, places: &Places, disorde
         }
         Disorder::RecordsLost { paused, lasts } => {
             for role in [Role::Leader, paused] {
-                crew.signal_all(role, Signal::Pause).await;
+                crew.pause_all(role, true).await;
             }
             lose_records(world, places).await;
             sleep(lasts).await;
             for role in [Role::Leader, paused] {
-                crew.signal_all(role, Signal::Resume).await;
+                crew.pause_all(role, false).await;
             }
         }
     }
-}
-
-/// Kills a part of a control plane, and starts it again.
-pub async fn without(world: &World, cluster: &str, component: Component, away: Duration) {
-    world.real().fleet.cluster(cluster).unwrap().kill(component).await.unwrap();
-    sleep(away).await;
-    world.run_again(cluster, component).await;
 }
 
 /// Deletes all records of the run. Where the API server does not answer, nothing is lost.

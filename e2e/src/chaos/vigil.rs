@@ -26,7 +26,6 @@ use super::places::ANCHORS;
 use crate::{
     cluster::Cluster,
     seen::{Imported, imported, is_ready, right},
-    shared::RUNTIME,
     waiting::{VOUCHED, within},
 };
 
@@ -101,7 +100,7 @@ fn watch<K>(
         }
     };
     let watched = async move { follow(api, |objects| judge(objects).into_iter().for_each(&say)).await };
-    watches.spawn_on(watched, RUNTIME.handle());
+    watches.spawn(watched);
 }
 
 /// Shows each state of the objects that there is, for ever.

@@ -24,6 +24,10 @@ pub(super) fn event(caller: &Caller, ask: &api::Request, code: u16) -> Value {
         rest => ("", rest),
     };
     let part = |at: usize| rest.get(at).copied().unwrap_or_default();
+    let name = match part(1) {
+        "" => name_in(&ask.body),
+        name => name.to_owned(),
+    };
     let verb = match ask.method.as_str() {
         "POST" => "create",
         "PUT" => "update",
@@ -33,7 +37,13 @@ pub(super) fn event(caller: &Caller, ask: &api::Request, code: u16) -> Value {
     let at = Timestamp::now().to_string();
     json!({
         "user": {"username": caller.user}, "userAgent": ask.agent, "verb": verb, "requestURI": uri(ask),
-        "objectRef": {"namespace": namespace, "resource": part(0), "name": part(1), "subresource": part(2)},
+        "objectRef": {"namespace": namespace, "resource": part(0), "name": name, "subresource": part(2)},
         "responseStatus": {"code": code}, "requestReceivedTimestamp": at, "stageTimestamp": at,
     })
+}
+
+/// Name of the object that a request creates.
+fn name_in(body: &[u8]) -> String {
+    let object: Value = serde_json::from_slice(body).unwrap_or_default();
+    object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
 }

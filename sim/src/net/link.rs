@@ -20,13 +20,11 @@ use tokio::{
 use tower::{BoxError, Service};
 
 use super::{
-    Caller, Fate, Net, audit,
+    Caller, Fate, Fault, Net, audit,
+    fault::SILENCE,
     wire::{self, Answered},
 };
 use crate::api::{self, Server, WatchEvent};
-
-/// Until a client gives up on a server that it does not reach.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
 pub(super) struct Link {
@@ -61,10 +59,23 @@ impl Link {
 
     async fn send(self, request: Request<Body>) -> Result<Answered, BoxError> {
         let ask = wire::read(&self.caller.user, request).await?;
-        let (there, back, fate) = (self.net.latency(), self.net.latency(), self.net.fate());
-        if self.is_cut() {
-            sleep(PATIENCE).await;
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "the server is not reached").into());
+        let (mut there, mut back, fate) = (self.net.latency(), self.net.latency(), self.net.fate());
+        match self.fault() {
+            Some(Fault::Cut) => {
+                sleep(there).await;
+                return Err(broken("the link is cut"));
+            }
+            Some(Fault::Silent) => {
+                sleep(SILENCE).await;
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time").into());
+            }
+            Some(Fault::Refused(code)) => {
+                sleep(there + back).await;
+                self.note(&ask, code, 0);
+                return Ok(wire::refused(code));
+            }
+            Some(Fault::Slow(more)) => (there, back) = (there + more, back + more),
+            Some(Fault::NoWatches) | None => {}
         }
         let link = self.clone();
         #[expect(
@@ -81,7 +92,7 @@ impl Link {
         }
         sleep(back).await;
         Ok(match answer {
-            None => wire::unavailable(),
+            None => wire::refused(503),
             Some(api::Response::Whole { code, body }) => wire::whole(code, body),
             Some(api::Response::Watch { events, seconds }) => {
                 self.watch(events, Duration::from_secs(seconds), back)
@@ -122,8 +133,8 @@ impl Link {
         ));
     }
 
-    fn is_cut(&self) -> bool {
-        self.net.is_cut(&self.caller.process, &self.server.name)
+    fn fault(&self) -> Option<Fault> {
+        self.net.fault(&self.caller.process, &self.server.name)
     }
 
     /// The events of a watch as they arrive: in their order, each after the latency of the connection.
@@ -159,38 +170,72 @@ struct Watch {
 impl Watch {
     /// Lines that arrive together; none when the watch ends.
     async fn next(&mut self) -> Result<Option<Bytes>, BoxError> {
-        let Self { link, .. } = self;
-        let (process, cluster) = (link.caller.process.clone(), link.server.name.clone());
+        let link = self.link.clone();
+        let lines = tokio::select! {
+            biased;
+            error = link.breaks() => return Err(error),
+            lines = self.arrive() => lines,
+        };
+        match link.fault() {
+            // They are lost, and the connection with them.
+            Some(Fault::Silent) => Err(link.breaks().await),
+            _ => Ok(lines),
+        }
+    }
+
+    async fn arrive(&mut self) -> Option<Bytes> {
         let first = match self.held.take() {
-            Some(told) => told,
+            Some(event) => event,
             None => tokio::select! {
                 biased;
-                told = self.events.recv() => match told {
-                    Some(told) => told,
-                    None => return Ok(None),
-                },
+                event = self.events.recv() => event?,
                 () = sleep_until(self.ends) => {
-                    link.net.log(format_args!("{process} <- {cluster}: a watch ends"));
-                    return Ok(None);
+                    self.log(format_args!("a watch ends"));
+                    return None;
                 }
             },
         };
-        sleep_until(first.at + self.latency).await;
+        let at = first.at;
+        // Until then it is under way, and breaks with the link.
+        self.held = Some(first);
+        sleep_until(at + self.latency).await;
         let now = Instant::now();
-        let (mut lines, mut count) = (Vec::from(first.line), 1);
-        while let Ok(told) = self.events.try_recv() {
-            if told.at + self.latency > now {
-                self.held = Some(told);
+        let (mut lines, mut count) = (Vec::new(), 0);
+        while let Some(event) = self.held.take().or_else(|| self.events.try_recv().ok()) {
+            if event.at + self.latency > now {
+                self.held = Some(event);
                 break;
             }
-            lines.extend_from_slice(&told.line);
+            lines.extend_from_slice(&event.line);
             count += 1;
         }
         self.link.net.state().events += count;
-        self.link.net.log(format_args!("{process} <- {cluster}: {count} events, {} bytes", lines.len()));
-        if self.link.is_cut() {
-            return Err(broken("the server is not reached"));
+        self.log(format_args!("{count} events, {} bytes", lines.len()));
+        Some(Bytes::from(lines))
+    }
+
+    fn log(&self, what: std::fmt::Arguments<'_>) {
+        let Link { caller, server, net } = &self.link;
+        net.log(format_args!("{} <- {}: {what}", caller.process, server.name));
+    }
+}
+
+impl Link {
+    /// Waits until a watch on this link breaks.
+    async fn breaks(&self) -> BoxError {
+        let mut changed = self.net.changed.subscribe();
+        loop {
+            match self.fault() {
+                Some(Fault::Cut | Fault::NoWatches) => return broken("the watch was cut"),
+                Some(Fault::Silent) => {
+                    sleep(SILENCE).await;
+                    return broken("the watch is silent");
+                }
+                _ => {}
+            }
+            if changed.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
         }
-        Ok(Some(Bytes::from(lines)))
     }
 }

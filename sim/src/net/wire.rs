@@ -66,12 +66,12 @@ pub(super) fn whole(code: u16, body: Bytes) -> Answered {
     answer
 }
 
-/// The answer of a server, or of something before it, that is overloaded.
-pub(super) fn unavailable() -> Answered {
-    let message = "the server is currently unable to handle the request";
+/// The answer of a server that is overloaded, or of something before it.
+pub(super) fn refused(code: u16) -> Answered {
+    let reason = if code == 429 { "TooManyRequests" } else { "ServiceUnavailable" };
     let status = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
-        "reason": "ServiceUnavailable", "code": 503,
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "the server is currently unable to handle the request", "reason": reason, "code": code,
     });
-    whole(503, Bytes::from(status.to_string()))
+    whole(code, Bytes::from(status.to_string()))
 }

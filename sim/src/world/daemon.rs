@@ -72,20 +72,30 @@ impl World {
 
     /// Starts a daemon, which does not run.
     pub fn start(&self, daemon: &str) {
+        self.start_process(daemon, daemon, None);
+    }
+
+    /// Starts one of several replicas of a daemon: process `<daemon>-<replica>`.
+    pub fn start_replica(&self, daemon: &str, replica: &str) {
+        self.start_process(&format!("{daemon}-{replica}"), daemon, Some(replica));
+    }
+
+    fn start_process(&self, process: &str, daemon: &str, replica: Option<&str>) {
         let program = if daemon.starts_with(label::LEADER) { label::LEADER } else { label::MEMBER };
         let cluster =
             daemon.strip_prefix(program).and_then(|rest| rest.strip_prefix('-')).unwrap_or_default();
         let account = |namespace: &str, name: &str| Caller {
-            process: daemon.to_owned(),
+            process: process.to_owned(),
             user: format!("system:serviceaccount:{namespace}:{name}"),
         };
         let client = self.net.client(self.server(cluster), account(SYSTEM, program));
         let remote = account(&area::name(&self.plan.set), &access::account(cluster));
         let Ok(metrics) = Metrics::new() else { panic!("metrics do not fit together") };
         let (stop, ready) = (CancellationToken::new(), Readiness::default());
-        let starts = self.daemons().get(daemon).map_or(0, |daemon| daemon.starts) + 1;
-        let instance = Instance { name: format!("{daemon}-{starts}"), random: format!("{daemon}-{starts}") };
-        let process = Process {
+        let starts = self.daemons().get(process).map_or(0, |daemon| daemon.starts) + 1;
+        let unique = format!("{process}-{starts}");
+        let instance = Instance { name: unique.clone(), random: unique };
+        let works_with = Process {
             client,
             dial: dial(self.servers.clone(), self.net.clone(), remote),
             metrics: metrics.clone(),
@@ -93,24 +103,25 @@ impl World {
             stop: stop.clone(),
         };
         let seconds = self.plan.lease_seconds.to_string();
-        let shared = ["--lease-seconds", &seconds, "--namespace", SYSTEM];
-        let span = tracing::error_span!("daemon", at = daemon);
+        let shared = ["--lease-seconds", &seconds, "--namespace", SYSTEM].into_iter();
+        let shared = shared.chain(replica.map(|replica| ["--replica", replica]).into_iter().flatten());
+        let span = tracing::error_span!("daemon", at = process);
         let mut tasks = JoinSet::new();
         if program == label::LEADER {
             let args = leader::Args::parse_from([program].into_iter().chain(shared));
             let of_daemon = args.daemon.clone();
             let run = |env: Env| leader::run(env, args);
-            tasks.spawn(live_as_daemon(program, of_daemon, process, instance, run).instrument(span));
+            tasks.spawn(live_as_daemon(program, of_daemon, works_with, instance, run).instrument(span));
         } else {
             let offload = self.plan.offload.then_some("--offload");
-            let flags = shared.into_iter().chain(["--probe", "off"]).chain(offload);
+            let flags = shared.chain(["--probe", "off"]).chain(offload);
             let args = member::Args::parse_from([program].into_iter().chain(flags));
             let of_daemon = args.daemon.clone();
             let run = |env: Env| member::run(args, env);
-            tasks.spawn(live_as_daemon(program, of_daemon, process, instance, run).instrument(span));
+            tasks.spawn(live_as_daemon(program, of_daemon, works_with, instance, run).instrument(span));
         }
-        self.net.log(format_args!("-- {daemon} starts"));
-        self.daemons().insert(daemon.to_owned(), Daemon { tasks, stop, ready, metrics, starts });
+        self.net.log(format_args!("-- {process} starts"));
+        self.daemons().insert(process.to_owned(), Daemon { tasks, stop, ready, metrics, starts });
     }
 
     /// Kills a daemon: nothing of it runs on. Requests that it has sent arrive.
@@ -136,7 +147,9 @@ impl World {
         assert!(timeout(GRACE, ended).await.is_ok(), "{name} does not stop");
     }
 
+    /// Reports whether a daemon runs. Panics if it has panicked.
     pub fn is_running(&self, name: &str) -> bool {
+        self.check();
         self.daemons().get(name).is_some_and(|daemon| !daemon.tasks.is_empty())
     }
 
@@ -148,8 +161,10 @@ impl World {
     /// Panics if a daemon has.
     pub fn check(&self) {
         for (name, daemon) in self.daemons().iter_mut() {
-            if let Some(Err(error)) = daemon.tasks.try_join_next() {
-                panic!("{name} panicked: {error}");
+            while let Some(ended) = daemon.tasks.try_join_next() {
+                if let Err(error) = ended {
+                    panic!("{name} panicked: {error}");
+                }
             }
         }
     }

@@ -6,7 +6,6 @@ use std::{env, time::Duration};
 use e2e::{
     chaos::{
         beginning::begin,
-        disorders::without,
         places::{EXPORTERS, Place, Places},
         plan::deed::{Deed, What},
         run::differs,
@@ -56,7 +55,7 @@ async fn all_do(world: &World, deeds: impl IntoIterator<Item = Deed>) {
 async fn all_fail_once(world: &World) {
     for cluster in CLUSTERS {
         for component in [Component::ApiServer, Component::Etcd] {
-            without(world, cluster, component, AWAY).await;
+            world.without(cluster, component, AWAY).await;
         }
     }
     world.mend().await;
@@ -68,7 +67,7 @@ async fn is_as_users_want_it(world: &World, places: &Places, when: &str) {
 }
 
 /// Issue 18.
-#[e2e::test]
+#[e2e::test(real)]
 fn a_crowd_is_what_users_want_though_clusters_are_killed_and_the_leaders_is_restored() {
     alone(async |world| {
         let places = Places::new("crowd");

@@ -59,7 +59,7 @@ async fn finds(
 }
 
 /// Issue 18.
-#[e2e::test]
+#[e2e::test(real)]
 fn a_planted_defect_is_found() {
     alone(async |world| {
         let seed = seed();
