@@ -11,7 +11,7 @@ use std::{
 use tokio::time::Instant;
 
 /// For the gate. It takes a third of this where it is not disturbed.
-const GATE: Duration = Duration::from_secs(900);
+const GATE: Duration = Duration::from_secs(1200);
 /// For all tests.
 const ALL: Duration = Duration::from_secs(5400);
 /// Sets another number of seconds: for an hour of chaos.
