@@ -7,10 +7,9 @@ use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
 };
 
+use sim::simulation::STACK;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes of stack of a test: futures of whole daemons are large where they are not optimized.
-const STACK: usize = 64 << 20;
 /// Lines of the daemons' log in failure messages.
 const LAST_LINES: usize = 30;
 

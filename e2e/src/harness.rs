@@ -251,6 +251,8 @@ fn a_folder_is_what_paths_begin_with() {
     let folder = filter(&[], &["bind", "set/vanish/"]);
     assert!(folder.has("bind::whole::a") && folder.has("set::vanish::b"));
     assert!(!folder.has("rights::bind::a") && !folder.has("binding::a") && !folder.has("set::b"));
+    let both = filter(&[], &["set/vanish"]);
+    assert!(both.has("simulated::set::vanish::b") && !both.has("simulated::set::service::b"));
     assert!(filter(&["bind"], &[]).has("rights::bind::a"));
     assert!(filter(&[], &[]).has("a"));
 }

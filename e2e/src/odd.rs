@@ -18,12 +18,11 @@ mod change;
 mod crd;
 pub mod editor;
 pub mod good;
-pub(crate) mod random;
 mod schema;
 
 use std::env;
 
-use self::random::Random;
+use sim::random::Random;
 
 /// A member of which nothing runs: nobody mends or removes its records.
 pub const MEMBER: &str = "north";

@@ -33,7 +33,6 @@ pub(crate) fn with_set<F: Future<Output = ()>>(
         seed: seed(),
         set: set.to_owned(),
         clusters: clusters.iter().map(|cluster| cluster_plan(cluster)).collect(),
-        is_dedicated: false,
         lease_seconds: PACE.seconds().try_into().unwrap(),
         offload,
     };

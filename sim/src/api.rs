@@ -36,13 +36,9 @@ pub(crate) mod testkit;
 mod watch;
 mod write;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use tokio::time::Instant;
 
 use self::defaults::Addresses;
 pub(crate) use self::{kind::Kind, store::State};
@@ -105,16 +101,6 @@ impl Server {
         self.lock().objects(group, plural).map(|((_, name), _)| name.clone()).collect()
     }
 
-    /// All objects by `group/plural/namespace/name`.
-    pub fn everything(&self) -> BTreeMap<String, Value> {
-        let state = self.lock();
-        let of = |group: &str, plural: &str| -> Vec<(String, Value)> {
-            let path = |(namespace, name): &(String, String)| format!("{group}/{plural}/{namespace}/{name}");
-            state.objects(group, plural).map(|(key, object)| (path(key), object.value.clone())).collect()
-        };
-        state.resources().flat_map(|(group, plural)| of(group, plural)).collect()
-    }
-
     /// uid of a cluster-scoped object of the core group.
     pub fn uid(&self, plural: &str, name: &str) -> Option<String> {
         let state = self.lock();
@@ -122,19 +108,9 @@ impl Server {
         object.value["metadata"]["uid"].as_str().map(str::to_owned)
     }
 
-    /// Number of writes since the server exists.
-    pub fn writes(&self) -> u64 {
-        self.lock().writes
-    }
-
     /// Newest resourceVersion.
     pub fn version(&self) -> u64 {
         self.lock().version
-    }
-
-    /// Deletions so far: time, plural of the kind, name.
-    pub fn deletions(&self) -> Vec<(Instant, String, String)> {
-        self.lock().deletions.clone()
     }
 
     /// Copies everything that is stored.

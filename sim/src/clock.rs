@@ -10,6 +10,8 @@ use std::{cell::Cell, time::Duration};
 use libc::{c_int, c_uint, c_void, clockid_t, size_t, ssize_t, timespec};
 use tokio::time::Instant;
 
+use crate::random::Random;
+
 /// Unix time at which each simulation starts: 2026-06-01T00:00:00Z.
 const START_OF_WALL_CLOCK: Duration = Duration::from_secs(1_780_272_000);
 /// What the monotonic clock shows at that time. Not zero, since code subtracts durations from it.
@@ -22,31 +24,7 @@ thread_local! {
     /// `tokio::time::Instant::now` may ask the clock itself.
     static IS_ASKING: Cell<bool> = const { Cell::new(false) };
     static SHOWN: Cell<Duration> = const { Cell::new(Duration::ZERO) };
-    static RANDOM: Cell<Random> = const { Cell::new(Random(0)) };
-}
-
-/// A sequence of random numbers (splitmix64).
-#[derive(Clone, Copy, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// The sequence of a seed.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next number.
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// The next number, below `limit`.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.draw() % limit.max(1)
-    }
+    static RANDOM: Cell<Random> = const { Cell::new(Random::new(0)) };
 }
 
 /// While it lives, its thread simulates.

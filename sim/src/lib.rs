@@ -6,6 +6,7 @@
 //! | [`clock`] | clocks and random numbers of the C library, virtual |
 //! | [`api`] | an API server in memory |
 //! | `controllers` | controllers of Kubernetes that every cluster has |
+//! | [`random`] | numbers by a seed |
 //! | [`net`] | the network between clients and API servers: latency, faults, a log |
 //! | [`world`] | a ClusterSet and its daemons |
 
@@ -14,5 +15,6 @@ mod authority;
 pub mod clock;
 mod controllers;
 pub mod net;
+pub mod random;
 pub mod simulation;
 pub mod world;

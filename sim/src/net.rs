@@ -17,7 +17,7 @@ use tokio::{sync::watch, time::Instant};
 
 pub use self::fault::Fault;
 use self::{fault::Faults, link::Link};
-use crate::{api::Server, clock::Random};
+use crate::{api::Server, random::Random};
 
 /// Longest time that a request, an answer or an event travels, in milliseconds.
 const LATENCY: u64 = 3;
@@ -125,7 +125,7 @@ impl Net {
 
     /// A random number below `limit`.
     pub fn below(&self, limit: u64) -> u64 {
-        self.state().random.below(limit)
+        self.state().random.draw_below(limit)
     }
 
     fn latency(&self) -> Duration {
@@ -134,7 +134,7 @@ impl Net {
 
     fn fate(&self) -> Fate {
         let mut state = self.state();
-        let drawn = state.random.below(1000);
+        let drawn = state.random.draw_below(1000);
         let Rates { refused, unanswered, .. } = state.rates;
         match drawn {
             drawn if drawn < refused => Fate::Refused,
@@ -147,8 +147,9 @@ impl Net {
     fn cut_at(&self) -> (Option<Instant>, bool) {
         let mut state = self.state();
         let mean = u64::try_from(state.rates.cut_after.as_millis()).unwrap_or(u64::MAX / 2);
-        let at = (mean > 0).then(|| Instant::now() + Duration::from_millis(1 + state.random.below(2 * mean)));
-        (at, state.random.below(2) == 0)
+        let at =
+            (mean > 0).then(|| Instant::now() + Duration::from_millis(1 + state.random.draw_below(2 * mean)));
+        (at, state.random.draw_below(2) == 0)
     }
 
     /// Adds a line to the log, after the virtual time in milliseconds.

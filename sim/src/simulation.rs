@@ -4,8 +4,8 @@ use tokio::runtime::{Builder, RngSeed};
 
 use crate::clock;
 
-/// Bytes of stack: futures of whole daemons are large where they are not optimized.
-const STACK: usize = 64 << 20;
+/// Bytes of stack of a thread that simulates: futures of whole daemons are large where they are not optimized.
+pub const STACK: usize = 64 << 20;
 
 /// Runs `simulation` on a thread of its own, in virtual time. The same seed gives the same run.
 ///

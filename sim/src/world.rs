@@ -19,8 +19,8 @@ pub use self::daemon::{leader_name, member_name};
 use crate::{
     api::Server,
     authority,
-    clock::Random,
     net::{Caller, Net},
+    random::Random,
 };
 
 /// How often the controllers of Kubernetes look at a cluster.
@@ -38,8 +38,6 @@ pub struct Plan {
     pub set: String,
     /// The first one leads.
     pub clusters: Vec<ClusterPlan>,
-    /// The leader's cluster is no member.
-    pub is_dedicated: bool,
     /// See `--lease-seconds`.
     pub lease_seconds: u16,
     /// All members offload Namespaces.
@@ -160,7 +158,7 @@ impl World {
 
     /// Names of the clusters that export and import.
     pub fn members(&self) -> impl Iterator<Item = &str> {
-        self.names().skip(usize::from(self.plan.is_dedicated))
+        self.names()
     }
 
     pub fn server(&self, name: &str) -> &Arc<Server> {
@@ -187,11 +185,6 @@ impl World {
             }
         }
         Ok(())
-    }
-
-    /// Writes of all API servers. A daemon that is settled renews its Leases alone.
-    pub fn writes(&self) -> u64 {
-        self.servers.values().map(|server| server.writes()).sum()
     }
 
     fn daemons(&self) -> MutexGuard<'_, BTreeMap<String, Daemon>> {

@@ -18,7 +18,6 @@ fn plan(seed: u64) -> Plan {
         seed,
         set: "demo".into(),
         clusters: ["leader", "east", "west"].map(cluster).into(),
-        is_dedicated: false,
         lease_seconds: 6,
         offload: false,
     }

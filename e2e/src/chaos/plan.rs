@@ -10,7 +10,7 @@ use self::{
     disorder::{Disorder, of_links, of_planes, of_processes},
 };
 use super::places::Places;
-use crate::odd::random::Random;
+use sim::random::Random;
 
 /// Things that happen one after the other; lanes happen beside each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

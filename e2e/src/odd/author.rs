@@ -3,11 +3,11 @@
 use cli::objects::{SYSTEM, access};
 use kube::Client;
 use serde_json::{Value, json};
+use sim::random::Random;
 
 use super::{
     MEMBER, USER, change,
     crd::{self, Age},
-    random::Random,
     schema::Schemas,
 };
 use crate::fixture::{AREA, World};

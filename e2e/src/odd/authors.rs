@@ -11,6 +11,7 @@ use kube::{
     api::{DynamicObject, PostParams},
 };
 use serde_json::{Value, json};
+use sim::random::Random;
 
 use super::{
     Cases, MEMBER, USER,
@@ -21,7 +22,6 @@ use super::{
         announce, cluster_info, endpoint_slice, endpoints_record, export, import, lease, service,
         service_record, slice_record,
     },
-    random::Random,
 };
 use crate::{
     fixture::{AREA, SET, World},

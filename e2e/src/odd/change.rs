@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{random::Random, schema::Schemas};
+use sim::random::Random;
+
+use super::schema::Schemas;
 
 const TIMES: [&str; 10] = [
     "9999-12-31T23:59:59Z",

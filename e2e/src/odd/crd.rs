@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::random::Random;
+use sim::random::Random;
 
 /// What a CRD may become.
 #[derive(Clone, Copy, PartialEq, Eq)]

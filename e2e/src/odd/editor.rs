@@ -5,7 +5,9 @@ use std::{cell::RefCell, collections::BTreeSet};
 use api::label::FREEPORT;
 use serde_json::{Value, json};
 
-use super::{Cases, author::request, change, random::Random, schema::Schemas};
+use sim::random::Random;
+
+use super::{Cases, author::request, change, schema::Schemas};
 use crate::{cluster::Cluster, fixture::AREA};
 
 /// Objects of one kind in one Namespace.

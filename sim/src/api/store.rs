@@ -8,10 +8,9 @@ use std::{
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::{Kind, defaults::Addresses, kind::built_in, read::Pages, watch::Watcher};
-use crate::clock::Random;
+use crate::random::Random;
 
 /// Number of changes per kind that a watch may start at.
 const HISTORY: usize = 4096;
@@ -38,9 +37,6 @@ pub(crate) struct State {
     pub(super) dual: bool,
     /// Certificate of the server's authority, PEM.
     authority: String,
-    pub(super) writes: u64,
-    /// Time, plural of the kind, name.
-    pub(super) deletions: Vec<(Instant, String, String)>,
 }
 
 /// Objects of a kind.
@@ -97,8 +93,6 @@ impl State {
             addresses,
             dual,
             authority: authority.to_owned(),
-            writes: 0,
-            deletions: Vec::new(),
         };
         state.install_first_objects();
         state
@@ -151,8 +145,6 @@ impl State {
             addresses: self.addresses,
             dual: self.dual,
             authority: self.authority.clone(),
-            writes: self.writes,
-            deletions: self.deletions.clone(),
         }
     }
 
@@ -172,11 +164,6 @@ impl State {
     pub(crate) fn kind_of(&self, api_version: &str, kind: &str) -> Option<Arc<Kind>> {
         let (group, _) = api_version.split_once('/').unwrap_or(("", api_version));
         self.kinds.values().find(|known| known.group == group && known.kind == kind).cloned()
-    }
-
-    /// Group and plural of all kinds that have or had objects.
-    pub(super) fn resources(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.collections.keys().map(|(group, plural)| (group.as_str(), plural.as_str()))
     }
 
     pub(super) fn collection(&mut self, kind: &Kind) -> &mut Collection {
@@ -232,7 +219,6 @@ impl State {
         new: Option<Value>,
     ) -> Arc<Object> {
         self.version += 1;
-        self.writes += 1;
         let version = self.version;
         let is_deletion = new.is_none();
         let last = || before.as_ref().map(|before| before.value.clone()).unwrap_or_default();
@@ -240,9 +226,6 @@ impl State {
         value["metadata"]["resourceVersion"] = json!(version.to_string());
         let object = Object::new(value, kind.revision);
         self.note_owners(kind, &key, &object, is_deletion);
-        if is_deletion {
-            self.deletions.push((Instant::now(), kind.plural.clone(), key.1.clone()));
-        }
         let collection = self.collection(kind);
         match is_deletion {
             true => drop(collection.objects.remove(&key)),
@@ -312,20 +295,16 @@ mod tests {
         let server = server();
         server.install(&widget("w", 1));
         server.remove("apiextensions.k8s.io", "customresourcedefinitions", "", "widgets.example.com");
-        assert_eq!(
-            server.deletions().last().map(|(_, plural, name)| (&**plural, &**name)),
-            Some(("widgets", "w"))
-        );
         assert_eq!(send(&server, "GET", WIDGETS, &Value::Null), (404, Value::Null));
     }
 
     #[test]
     fn a_restored_server_has_what_the_backup_has() {
         let server = server();
-        let (backup, before) = (server.back_up(), server.everything());
+        let (backup, version) = (server.back_up(), server.version());
         server.install(&widget("w", 1));
         server.restore(&backup);
-        assert_eq!(server.everything(), before);
+        assert_eq!((server.version(), server.names("example.com", "widgets")), (version, Vec::new()));
         server.replace(2);
         assert!(server.names("", "namespaces").iter().all(|name| name != "shop"));
     }

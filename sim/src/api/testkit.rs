@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{Request, Response, Server, WatchEvent};
@@ -43,6 +43,14 @@ pub(crate) fn widget(name: &str, size: u64) -> Value {
 pub(crate) fn map(name: &str, app: &str) -> Value {
     let metadata = json!({"name": name, "namespace": "shop", "labels": {"app": app}});
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+}
+
+/// The fields of an object.
+pub(crate) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        other => panic!("{other}"),
+    }
 }
 
 fn request(method: &str, path: &str, body: &Value) -> Request {

@@ -70,9 +70,9 @@ mod tests {
         let maps = server.all("", "configmaps");
         assert_eq!(maps.len(), server.names("", "namespaces").len());
         assert!(maps.iter().all(|map| map["data"]["ca.crt"] == "certificate"), "{maps:?}");
-        let writes = server.writes();
+        let version = server.version();
         server.tick();
-        assert_eq!(server.writes(), writes);
+        assert_eq!(server.version(), version);
     }
 
     #[test]

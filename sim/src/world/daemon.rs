@@ -27,7 +27,6 @@ const GRACE: Duration = Duration::from_secs(25);
 pub(super) struct Daemon {
     tasks: JoinSet<()>,
     stop: CancellationToken,
-    ready: Readiness,
     metrics: Metrics,
     /// How often it was started.
     starts: u32,
@@ -91,7 +90,7 @@ impl World {
         let client = self.net.client(self.server(cluster), account(SYSTEM, program));
         let remote = account(&area::name(&self.plan.set), &access::account(cluster));
         let Ok(metrics) = Metrics::new() else { panic!("metrics do not fit together") };
-        let (stop, ready) = (CancellationToken::new(), Readiness::default());
+        let stop = CancellationToken::new();
         let starts = self.daemons().get(process).map_or(0, |daemon| daemon.starts) + 1;
         let unique = format!("{process}-{starts}");
         let instance = Instance { name: unique.clone(), random: unique };
@@ -99,7 +98,7 @@ impl World {
             client,
             dial: dial(self.servers.clone(), self.net.clone(), remote),
             metrics: metrics.clone(),
-            ready: ready.clone(),
+            ready: Readiness::default(),
             stop: stop.clone(),
         };
         let seconds = self.plan.lease_seconds.to_string();
@@ -121,7 +120,7 @@ impl World {
             tasks.spawn(live_as_daemon(program, of_daemon, works_with, instance, run).instrument(span));
         }
         self.net.log(format_args!("-- {process} starts"));
-        self.daemons().insert(process.to_owned(), Daemon { tasks, stop, ready, metrics, starts });
+        self.daemons().insert(process.to_owned(), Daemon { tasks, stop, metrics, starts });
     }
 
     /// Kills a daemon: nothing of it runs on. Requests that it has sent arrive.
@@ -167,11 +166,6 @@ impl World {
                 }
             }
         }
-    }
-
-    /// Whether a daemon is ready, as `/readyz` reports it.
-    pub fn is_ready(&self, name: &str) -> bool {
-        self.daemons().get(name).is_some_and(|daemon| daemon.ready.get().is_ok())
     }
 
     /// The metrics of a daemon, of its last start if it does not run.

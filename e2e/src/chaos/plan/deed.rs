@@ -2,11 +2,12 @@
 
 use std::{fmt, time::Duration};
 
+use sim::random::Random;
+
 use super::{millis, times};
 use crate::{
     chaos::places::{ANCHORS, EXPORTERS, NAMESPACES, PORTS, Place, Places, SERVICES},
     fixture::CLUSTERS,
-    odd::random::Random,
 };
 
 /// Milliseconds between two deeds, and between two Namespaces that are deleted.

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::{millis, times};
-use crate::{chaos::crew::Role, disturbed::Side, faults::Fault, fixture::CLUSTERS, odd::random::Random};
+use sim::random::Random;
+
+use crate::{chaos::crew::Role, disturbed::Side, faults::Fault, fixture::CLUSTERS};
 
 /// Milliseconds between two faults of a lane.
 const OF_PROCESSES: (u64, u64) = (2000, 7000);

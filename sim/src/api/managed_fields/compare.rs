@@ -111,13 +111,7 @@ impl Field<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn object(value: Value) -> Map<String, Value> {
-        match value {
-            Value::Object(map) => map,
-            other => panic!("{other}"),
-        }
-    }
+    use crate::api::testkit::object;
 
     #[test]
     fn comparison_finds_what_changed_and_what_was_removed() {

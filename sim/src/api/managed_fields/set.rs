@@ -91,13 +91,7 @@ pub(super) fn subtract_exact(from: &mut Map<String, Value>, other: &Map<String, 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn object(value: Value) -> Map<String, Value> {
-        match value {
-            Value::Object(map) => map,
-            other => panic!("{other}"),
-        }
-    }
+    use crate::api::testkit::object;
 
     #[test]
     fn a_new_map_is_owned_with_its_fields() {
