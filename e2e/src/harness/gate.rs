@@ -19,12 +19,7 @@ pub const GATE: &[(&str, &str)] = &[
         "set::service::export::r3_r18_r21_r51_r55_an_export_appears_in_every_cluster_and_goes_everywhere",
         "an export, there and back",
     ),
-    (
-        "set::service::merge::r4_r22_r38_r42_r43_two_exporters_are_one_service_and_one_may_leave",
-        "two exporters",
-    ),
     ("set::service::refused::r24_a_quota_that_leaves_no_room_is_said_and_room_is_used", "a refusal"),
-    ("set::service::restart::a_restart_writes_nothing_but_leases", "a restart"),
     (
         "set::schema::r78_an_export_written_as_v1beta1_is_read_as_v1alpha1_and_its_import_is_served_as_both",
         "both versions",
@@ -35,7 +30,6 @@ pub const GATE: &[(&str, &str)] = &[
         "set::membership::leave::r60_a_cluster_set_that_is_deleted_is_left_and_one_created_again_is_joined",
         "leaving",
     ),
-    ("set::vanish::restore::a_leader_restored_from_an_older_backup_takes_nothing_away", "a backup"),
     ("set::replicas::of_several_replicas_one_writes_and_another_takes_its_place", "several replicas"),
     ("set::antrea::an_antrea_member_exports_imports_and_withdraws", "a member of Antrea's"),
     ("set::antrea_leader::a_member_of_ours_takes_part_under_an_antrea_leader", "a leader of Antrea's"),

@@ -3,6 +3,7 @@
 use api::bind::offer::{APIServiceExportTemplate, BindableResourcesRequest};
 use cli::objects::{Object, SYSTEM, bind};
 use e2e::{binding::install, cluster::Cluster, waiting::eventually};
+use futures::future::join_all;
 use k8s_openapi::{
     ByteString,
     api::core::v1::{Namespace, Secret},
@@ -69,9 +70,7 @@ pub(crate) async fn is_asked_for_a_contract(clusters: &Clusters) {
     let resources = json!([{"group": "example.com", "resource": "mangodbs", "versions": ["v1"]}]);
     let template =
         json!({"metadata": {"name": "played"}, "spec": {"scope": "Namespaced", "resources": resources}});
-    for crd in bind::provider_crds() {
-        is_served(spoke, &crd).await;
-    }
+    join_all(bind::provider_crds().iter().map(|crd| is_served(spoke, crd))).await;
     let _: APIServiceExportTemplate = spoke.create_cluster_wide(template).await;
     let line = "bind apiservice played -t played --only provider --identity u1 --provider-context spoke";
     let (ran, ()) = tokio::join!(clusters.freeport(line), answers(clusters));

@@ -1,4 +1,4 @@
-//! The clusters that all tests share, and the programs people use on them.
+//! Clusters of these tests, and the programs people use on them.
 
 use std::{
     env, fs,
@@ -24,7 +24,9 @@ pub(crate) const SET: [&str; 3] = ["leader", "east", "west"];
 pub(crate) const PAIR: [&str; 2] = ["hub", "spoke"];
 
 pub(crate) static CLUSTERS: Shared<Clusters> =
-    Shared::new("cli", SET.len() + PAIR.len(), || Box::pin(Clusters::up()));
+    Shared::new("cli", SET.len(), || Box::pin(Clusters::up("cli", &SET)));
+pub(crate) static PAIRED: Shared<Clusters> =
+    Shared::new("cli-pair", PAIR.len(), || Box::pin(Clusters::up("cli-pair", &PAIR)));
 
 /// The clusters, and the programs.
 pub(crate) struct Clusters {
@@ -40,8 +42,8 @@ impl Fixture for Clusters {
 }
 
 impl Clusters {
-    async fn up() -> Self {
-        let world = World::bring_up("cli", &[SET.as_slice(), &PAIR].concat()).await;
+    async fn up(name: &str, clusters: &[&str]) -> Self {
+        let world = World::bring_up(name, clusters).await;
         let freeport = program::path("cli", "freeport").await.unwrap();
         let plugin = program::path("cli", "kubectl-freeport").await.unwrap();
         Self { world, freeport, plugin }

@@ -3,7 +3,7 @@
 
 use crate::cli::{
     another_backend,
-    clusters::{CLUSTERS, Clusters, PAIR},
+    clusters::{Clusters, PAIR, PAIRED},
     contents::Contents,
     dns, offloading,
     program::{is_unchanged, touched},
@@ -17,7 +17,7 @@ const JOIN: &str = "join --clusterset on --cluster-id 1.5 --context spoke --lead
 
 #[e2e::test]
 fn a_pair_from_nothing() {
-    CLUSTERS.beside(async |clusters| {
+    PAIRED.beside(async |clusters| {
         let before = Contents::at_rest(clusters, "hub").await;
         for cluster in PAIR {
             let ran = clusters.freeport(&format!("status --context {cluster}")).await;
@@ -144,9 +144,9 @@ async fn deployed_and_waited_for(clusters: &Clusters) {
         let mark = "multicluster.freeport.dev/runs-outside-";
         let inside = format!("--context {cluster} -n freeport-system annotate serviceaccounts --all {mark}");
         clusters.kubectl(&inside).await.succeeded();
-        let ran = clusters.freeport(&format!("{command} --timeout 10")).await;
+        let ran = clusters.freeport(&format!("{command} --timeout 3")).await;
         let not_ready =
-            format!("{cluster}: {daemon} is not ready after 10 s: Deployment freeport-system/{daemon}: ");
+            format!("{cluster}: {daemon} is not ready after 3 s: Deployment freeport-system/{daemon}: ");
         let pods = format!("kubectl --context {cluster} -n freeport-system describe pods");
         let why = format!("0 of 1 Pods are available; Pod {daemon}-");
         let said = ran.refused(&[&not_ready, &why, ": Pending", &pods]);
