@@ -42,7 +42,7 @@ impl Fixture for Clusters {
 }
 
 impl Clusters {
-    async fn up(name: &str, clusters: &[&str]) -> Self {
+    pub(crate) async fn up(name: &str, clusters: &[&str]) -> Self {
         let world = World::bring_up(name, clusters).await;
         let freeport = program::path("cli", "freeport").await.unwrap();
         let plugin = program::path("cli", "kubectl-freeport").await.unwrap();

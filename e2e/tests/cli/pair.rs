@@ -4,10 +4,8 @@
 use crate::cli::{
     another_backend,
     clusters::{Clusters, PAIR, PAIRED},
-    contents::Contents,
     dns, offloading,
     program::{is_unchanged, touched},
-    uninstall::the_leader_leaves_no_trace,
 };
 use e2e::manifests;
 use serde_json::json;
@@ -18,7 +16,6 @@ const JOIN: &str = "join --clusterset on --cluster-id 1.5 --context spoke --lead
 #[e2e::test]
 fn a_pair_from_nothing() {
     PAIRED.beside(async |clusters| {
-        let before = Contents::at_rest(clusters, "hub").await;
         for cluster in PAIR {
             let ran = clusters.freeport(&format!("status --context {cluster}")).await;
             ran.reported(1, &["neither leads nor belongs to a ClusterSet", "freeport init", "freeport join"]);
@@ -33,7 +30,6 @@ fn a_pair_from_nothing() {
         who_never_connected_leaves(clusters).await;
         files_alone_do_it(clusters).await;
         offloading::from_nothing(clusters).await;
-        the_leader_leaves_no_trace(clusters, &format!("{INIT} --offload"), &before).await;
     });
 }
 

@@ -1,12 +1,15 @@
 //! Taking a leader out of its cluster: what remains is what was there before.
 
-use e2e::waiting::eventually;
+use e2e::{schedule::Place, shared::with_own, waiting::eventually};
 
 use crate::cli::{clusters::Clusters, contents::Contents};
 
+const PLACE: Place = Place { name: "cli-uninstall", planes: 1, copies: 1 };
+const INIT: &str = "init --clusterset on --cluster-id no --context hub --offload --no-wait";
+
 /// Whatever is deleted first. What another deletion took along is not found.
 const ORDER: [&str; 7] = [
-    "namespace,flowschema clusterset-on clusterset-demo",
+    "namespace,flowschema clusterset-on",
     "-f MANIFESTS/offload.yaml",
     "-f MANIFESTS/leader.yaml",
     "-f MANIFESTS/member.yaml",
@@ -15,11 +18,19 @@ const ORDER: [&str; 7] = [
     "-f MANIFESTS/offload-leader.yaml",
 ];
 
-/// `hub` leads, by `init`, and belongs to its own set. It leaves that, and is as it was `before`, in each order of deleting.
-pub(crate) async fn the_leader_leaves_no_trace(clusters: &Clusters, init: &str, before: &Contents) {
+/// `hub` leads and belongs to its own set. It leaves that, and is as it was before, in each order of deleting.
+#[e2e::test]
+fn a_leader_that_is_uninstalled_leaves_no_trace() {
+    with_own(PLACE, Clusters::up(PLACE.name, &["hub"]), async |clusters| {
+        let before = Contents::at_rest(clusters, "hub").await;
+        leaves_no_trace(clusters, &before).await;
+    });
+}
+
+async fn leaves_no_trace(clusters: &Clusters, before: &Contents) {
     let mut order = ORDER;
     for _ in 0..2 {
-        clusters.freeport(&format!("{init} --no-wait")).await.succeeded();
+        clusters.freeport(INIT).await.succeeded();
         let left = clusters.freeport("leave --context hub --leader-context hub").await.succeeded();
         assert!(left.contains("hub: deleted ClusterSet freeport-system/on"), "{left}");
         for what in order {

@@ -48,16 +48,7 @@ fn with_webhook<F: Future<Output = ()>>(env: &[(&str, &str)], test: impl FnOnce(
 fn a_new_pod_is_placed_as_its_namespace_says() {
     with_webhook(&[], async |webhook| {
         let east = webhook.cluster();
-        for (namespace, is_offloaded) in [("shop", true), ("forgotten", true), ("plain", false)] {
-            webhook.namespace(namespace, is_offloaded).await;
-        }
-        let region =
-            json!([{"matchExpressions": [{"key": "liqo.io/region", "operator": "In", "values": ["us"]}]}]);
-        let spec =
-            json!({"podOffloadingStrategy": "Remote", "clusterSelector": {"nodeSelectorTerms": region}});
-        let offloading = json!({"metadata": {"name": "offloading"}, "spec": spec});
-        east.create::<NamespaceOffloading>("shop", offloading).await;
-
+        shop_is_offloaded(webhook).await;
         let placed = eventually("a Pod is placed", || webhook.pod("shop")).await;
         let spec = json!(placed.spec.unwrap());
         let required = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -94,15 +85,34 @@ fn a_new_pod_is_placed_as_its_namespace_says() {
         webhook.says("shop", "WebhookUnavailable").await;
         webhook.start().await;
         eventually("Pods are placed again", || webhook.pod("shop")).await;
+        what_cannot_travel_stays_at_home(webhook).await;
+    });
+}
+
+#[e2e::test]
+fn what_is_edited_deleted_or_restored_is_put_right() {
+    with_webhook(&[], async |webhook| {
+        shop_is_offloaded(webhook).await;
         a_configuration_of_ours_is_put_back(webhook).await;
         one_of_somebody_else_is_left_alone(webhook).await;
-        what_cannot_travel_stays_at_home(webhook).await;
         without_rights_it_places_no_pod_and_says_so(webhook).await;
         without_its_kind_it_says_what_to_do(webhook).await;
         somebodys_own_secret_is_used(webhook).await;
         in_a_restored_cluster_both_go_on(webhook).await;
         who_leaves_has_it_deleted(webhook).await;
     });
+}
+
+/// Pods of Namespace `shop` go to a region, those of `forgotten` cannot be placed, and those of `plain` stay.
+async fn shop_is_offloaded(webhook: &Webhook) {
+    for (namespace, is_offloaded) in [("shop", true), ("forgotten", true), ("plain", false)] {
+        webhook.namespace(namespace, is_offloaded).await;
+    }
+    let region =
+        json!([{"matchExpressions": [{"key": "liqo.io/region", "operator": "In", "values": ["us"]}]}]);
+    let spec = json!({"podOffloadingStrategy": "Remote", "clusterSelector": {"nodeSelectorTerms": region}});
+    let offloading = json!({"metadata": {"name": "offloading"}, "spec": spec});
+    webhook.cluster().create::<NamespaceOffloading>("shop", offloading).await;
 }
 
 fn configurations(webhook: &Webhook) -> Api<MutatingWebhookConfiguration> {
