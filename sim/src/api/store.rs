@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{Kind, defaults::Addresses, kind::built_in, read::Pages, watch::Watcher};
-use crate::clock::Random;
+use crate::{clock::Random, memory::Memory};
 
 /// Number of changes per kind that a watch may start at.
 const HISTORY: usize = 4096;
@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub(super) dual: bool,
     /// Certificate of the server's authority, PEM.
     authority: String,
+    /// What the controllers of Kubernetes remember.
+    pub(crate) memory: Memory,
     pub(super) writes: u64,
     /// Time, plural of the kind, name.
     pub(super) deletions: Vec<(Instant, String, String)>,
@@ -97,6 +99,7 @@ impl State {
             addresses,
             dual,
             authority: authority.to_owned(),
+            memory: Memory::default(),
             writes: 0,
             deletions: Vec::new(),
         };
@@ -151,6 +154,7 @@ impl State {
             addresses: self.addresses,
             dual: self.dual,
             authority: self.authority.clone(),
+            memory: Memory::default(),
             writes: self.writes,
             deletions: self.deletions.clone(),
         }
@@ -298,7 +302,7 @@ impl Collection {
 }
 
 /// The time in `seconds`, as in metadata.
-pub(super) fn rfc3339(seconds: i64) -> String {
+pub(crate) fn rfc3339(seconds: i64) -> String {
     (Timestamp::now() + SignedDuration::from_secs(seconds)).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
