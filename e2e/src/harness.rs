@@ -53,6 +53,7 @@ const SIMULATED: &[&str] = &[
     "set::vanish::",
     "set::chaos::",
     "set::offload::",
+    "areas::",
 ];
 
 /// Whether a test runs on the simulated ground too.
