@@ -54,6 +54,7 @@ const SIMULATED: &[&str] = &[
     "set::chaos::",
     "set::offload::",
     "areas::",
+    "bind::",
 ];
 
 /// Whether a test runs on the simulated ground too.
