@@ -13,8 +13,13 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::json;
+use sim::net::Caller;
 
-use crate::{fixture::World, waiting::eventually};
+use crate::{
+    fixture::World,
+    waiting::eventually,
+    world::{Ground, Simulated},
+};
 
 /// Who has this token at the API server `server`.
 pub async fn client(server: &str, ca: &ByteString, token: &str) -> Client {
@@ -31,7 +36,11 @@ pub async fn client(server: &str, ca: &ByteString, token: &str) -> Client {
 
 /// The ServiceAccount `name`, by a new token.
 pub async fn by_token(world: &World, cluster: &str, namespace: &str, name: &str) -> Client {
-    let server = world.real().fleet.cluster(cluster).unwrap().server();
+    if let Ground::Simulated(Simulated { world, .. }) = &world.ground {
+        let user = format!("system:serviceaccount:{namespace}:{name}");
+        return world.client(cluster, Caller { process: name.to_owned(), user });
+    }
+    let server = world.address(cluster);
     let (ca, token) = credential(world, cluster, namespace, name).await;
     client(&server, &ca, &token).await
 }

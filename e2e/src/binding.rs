@@ -8,6 +8,7 @@ use crate::{
     account,
     cluster::Cluster,
     shared::Shared,
+    simulated,
     waiting::eventually,
     world::{Real, World},
 };
@@ -24,9 +25,16 @@ use kube::{
     core::ObjectMeta,
 };
 use serde_json::{Value, json};
+use sim::world::Plan;
 
 /// The fixture.
-pub static BINDING: Shared<World> = Shared::new("bind", 3, || Box::pin(up("e2e-bind")));
+pub static BINDING: Shared<World> = Shared::new("bind", 3, || Box::pin(up("e2e-bind"))).simulated(|test| {
+    let plan = simulated::plan(&CLUSTERS, &[("demo", &CONSUMERS)]);
+    simulated::with(Plan { bind: true, ..plan }, test);
+});
+
+const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
+const CONSUMERS: [&str; 2] = ["east", "west"];
 
 /// A program of kube-bind's, if there is one in the folder that KUBE_BIND_BIN names. What it does is played otherwise.
 pub fn kube_bind(program: &str) -> Option<PathBuf> {
@@ -45,16 +53,16 @@ pub const CREDENTIALS: &str = "kube-bind";
 
 /// A provider and two consumers.
 pub async fn up(name: &str) -> World {
-    let mut world = World::bring_up(name, &["leader", "east", "west"]).await;
-    let members = ["east", "west"].map(str::to_owned).into();
+    let mut world = World::bring_up(name, &CLUSTERS).await;
+    let members = CONSUMERS.map(str::to_owned).into();
     let set = Composition { members, ..Composition::of_all(&world.real().fleet, "demo") };
     world.real_mut().daemons = world.set_up(&set).await;
     let leader = world.leader();
     install(leader, &[objects::provider_crds(), objects::provider()].concat()).await;
-    for consumer in ["east", "west"] {
+    for consumer in CONSUMERS {
         install(world.cluster(consumer), &[objects::consumer_crds(), objects::consumer()].concat()).await;
     }
-    let address = world.real().fleet.cluster("leader").unwrap().server();
+    let address = world.address("leader");
     let Real { fleet, daemons, .. } = world.real_mut();
     for daemon in daemons {
         daemon.spec.env.extend([("FREEPORT_BIND".to_owned(), "true".to_owned())]);
@@ -209,7 +217,7 @@ pub async fn vanishes(api: &Api<DynamicObject>, name: &str) {
 /// A kubeconfig for `leader` with the token of a ServiceAccount of the cluster namespace.
 pub async fn kubeconfig(world: &World, cluster_namespace: &str, account: &str) -> ByteString {
     let (ca, token) = account::credential(world, "leader", cluster_namespace, account).await;
-    let server = world.real().fleet.cluster("leader").unwrap().server();
+    let server = world.address("leader");
     let all = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "default",
         "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default", "namespace": cluster_namespace}}],

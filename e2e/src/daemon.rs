@@ -77,6 +77,17 @@ impl World {
         }
     }
 
+    /// Tells one process of a daemon from another. It has to run.
+    pub async fn process(&self, daemon: &str) -> u32 {
+        if let Ground::Simulated(Simulated { world, .. }) = &self.ground {
+            assert!(world.is_running(daemon), "{}", self.log_tail(daemon));
+            return world.starts(daemon);
+        }
+        let process = self.real().fleet.process(daemon).await.unwrap().unwrap();
+        assert!(process.is_running().await.unwrap(), "{}", self.log_tail(daemon));
+        process.pid().unwrap()
+    }
+
     /// What a daemon measures now.
     pub async fn metrics(&self, daemon: &str) -> Result<Metrics, String> {
         if let Ground::Simulated(Simulated { world, .. }) = &self.ground {

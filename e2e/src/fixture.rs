@@ -5,7 +5,13 @@ use api::{announce::MemberClusterAnnounce, name, resource_import::ResourceImport
 use fleet::cluster_set::{self, Composition};
 use kube::{ResourceExt, api::ListParams};
 
-use crate::{ground, pool::Pool, shared::Shared, simulated, waiting::eventually};
+use crate::{
+    ground,
+    pool::{Pool, Set},
+    shared::Shared,
+    simulated,
+    waiting::eventually,
+};
 
 use crate::world::{Ground, Simulated};
 
@@ -27,6 +33,7 @@ static SHARED: Shared<World> = Shared::new("shared", FAMILIES.len(), || {
 static POOL: Pool = Pool::new(
     "e2e",
     &FAMILIES,
+    Set { name: SET, offload: false },
     |world| Box::pin(with_set(world)),
     |world| {
         Box::pin(async {
@@ -54,9 +61,6 @@ pub fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
 
 /// Runs a test that has a ClusterSet for itself, in which nothing of earlier tests is left; see [`Pool::alone`].
 pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
-    if ground::is_simulated() {
-        return simulated::with_set(SET, &FAMILIES, false, test);
-    }
     POOL.alone(|world| async move {
         world.quiet().await;
         test(world).await;

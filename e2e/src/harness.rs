@@ -47,7 +47,15 @@ const AGAIN: usize = 2;
 /// Begins the name of a test on the simulated ground.
 const PREFIX: &str = "simulated::";
 /// Folders whose tests run on the simulated ground too, and all of them in the gate.
-const SIMULATED: &[&str] = &["set::service::", "set::membership::", "set::vanish::", "set::chaos::"];
+const SIMULATED: &[&str] = &[
+    "set::service::",
+    "set::membership::",
+    "set::vanish::",
+    "set::chaos::",
+    "set::offload::",
+    "areas::",
+    "bind::",
+];
 
 /// Whether a test runs on the simulated ground too.
 pub fn runs_simulated(path: &str, needs_real: bool) -> bool {

@@ -11,20 +11,30 @@ use std::{
 use futures::{FutureExt, future::LocalBoxFuture};
 
 use crate::{
+    ground,
     harness::record,
     schedule::{Place, Sharing},
     shared::{RUNTIME, in_time, make},
-    turn,
+    simulated, turn,
     world::World,
 };
 
 /// So many of a kind at once.
 const COPIES: usize = 2;
 
+/// The ClusterSet of a pool's clusters.
+#[derive(Clone, Copy, Debug)]
+pub struct Set {
+    pub name: &'static str,
+    /// Its members offload Namespaces.
+    pub offload: bool,
+}
+
 /// Worlds of one kind: as many as tests have one at the same time. The processes of one end when no test waits for one any more.
 pub struct Pool {
     place: Place,
     clusters: &'static [&'static str],
+    set: Set,
     /// Makes the clusters of one the ClusterSet that tests find.
     set_up: fn(World) -> LocalBoxFuture<'static, World>,
     /// Makes one what it was before the test that had it.
@@ -38,16 +48,28 @@ impl Pool {
     pub const fn new(
         name: &'static str,
         clusters: &'static [&'static str],
+        set: Set,
         set_up: fn(World) -> LocalBoxFuture<'static, World>,
         make_whole: fn(&'static World) -> LocalBoxFuture<'static, ()>,
     ) -> Self {
         let place = Place { name, planes: clusters.len(), copies: COPIES };
-        Self { place, clusters, set_up, make_whole, free: Mutex::new(Vec::new()), made: AtomicUsize::new(0) }
+        Self {
+            place,
+            clusters,
+            set,
+            set_up,
+            make_whole,
+            free: Mutex::new(Vec::new()),
+            made: AtomicUsize::new(0),
+        }
     }
 
     /// Runs a test that has a world for itself and leaves it as it was, except for daemons, which are started again. Nobody gets the
-    /// world of a test that failed.
+    /// world of a test that failed. On the simulated ground each test has a new one.
     pub fn alone<F: Future<Output = ()>>(&self, test: impl FnOnce(&'static World) -> F) {
+        if ground::is_simulated() {
+            return simulated::with_set(self.set.name, self.clusters, self.set.offload, test);
+        }
         RUNTIME.block_on(async {
             let used = async {
                 let _turn = turn::turn(self.place, Sharing::Alone).await;

@@ -5,7 +5,7 @@ use std::{fs, path::Path, time::Duration};
 use fleet::{Cluster, Component, cluster_set::Composition};
 
 use crate::{
-    fixture::{SET, World},
+    fixture::World,
     world::{Ground, Simulated},
 };
 
@@ -76,11 +76,12 @@ impl World {
         if let Ground::Simulated(Simulated { world, .. }) = &self.ground {
             return world.install_again().await;
         }
-        self.set_up_again_as(&Composition::of_all(&self.real().fleet, SET)).await;
+        for set in &self.real().sets {
+            self.set_up_set_again(set).await;
+        }
     }
 
-    /// [`set_up_again`](Self::set_up_again) of such a set.
-    pub async fn set_up_again_as(&self, set: &Composition) {
+    async fn set_up_set_again(&self, set: &Composition) {
         for daemon in self.set_up(set).await {
             let process = self.real().fleet.process(&daemon.spec.name).await.unwrap();
             let runs = match process {

@@ -12,6 +12,7 @@ use futures::{FutureExt, future::LocalBoxFuture};
 use tokio::{runtime::Runtime, sync::Mutex, time::timeout_at};
 
 use crate::{
+    ground,
     harness::{budget, record},
     schedule::{Place, Sharing},
     turn,
@@ -26,11 +27,16 @@ pub trait Fixture: Sync + 'static {
     fn dir(&self) -> &Path;
 }
 
+/// A test, which uses a thing of type `T`.
+pub type Test<'a, T> = Box<dyn FnOnce(&'static T) -> LocalBoxFuture<'a, ()> + 'a>;
+
 /// Something that several tests use. What it is never goes, since tests hold it, but its processes end with the last test that
 /// waits for it: a control plane that nobody needs takes from two cores what others do.
 pub struct Shared<T: Fixture> {
     place: Place,
     make: fn() -> LocalBoxFuture<'static, T>,
+    /// Runs a test on the simulated ground.
+    simulate: Option<for<'a> fn(Test<'a, T>)>,
     /// Why it could not be made, if it could not: then each test fails at once and says it.
     made: Mutex<Option<Result<&'static T, String>>>,
 }
@@ -39,26 +45,43 @@ impl<T: Fixture> Shared<T> {
     /// With so many control planes, of which those with nodes count twice.
     pub const fn new(name: &'static str, planes: usize, make: fn() -> LocalBoxFuture<'static, T>) -> Self {
         let place = Place { name, planes, copies: 1 };
-        Self { place, make, made: Mutex::const_new(None) }
+        Self { place, make, simulate: None, made: Mutex::const_new(None) }
+    }
+
+    /// On the simulated ground, `simulate` runs each test with a thing of its own.
+    pub const fn simulated(mut self, simulate: for<'a> fn(Test<'a, T>)) -> Self {
+        self.simulate = Some(simulate);
+        self
     }
 
     /// Runs a test beside others.
-    pub fn beside<F: Future<Output = ()>>(&'static self, test: impl FnOnce(&'static T) -> F) {
+    pub fn beside<'a, F: Future<Output = ()> + 'a>(&'static self, test: impl FnOnce(&'static T) -> F + 'a) {
         self.used(Sharing::Beside, test);
     }
 
     /// Runs a test beside others, but not beside another one that is run so.
-    pub fn one_by_one<F: Future<Output = ()>>(&'static self, test: impl FnOnce(&'static T) -> F) {
+    pub fn one_by_one<'a, F: Future<Output = ()> + 'a>(
+        &'static self,
+        test: impl FnOnce(&'static T) -> F + 'a,
+    ) {
         self.used(Sharing::OneByOne, test);
     }
 
     /// Runs a test while no other one does.
-    pub fn alone<F: Future<Output = ()>>(&'static self, test: impl FnOnce(&'static T) -> F) {
+    pub fn alone<'a, F: Future<Output = ()> + 'a>(&'static self, test: impl FnOnce(&'static T) -> F + 'a) {
         self.used(Sharing::Alone, test);
     }
 
     /// Runs `test`, and ends the thing afterwards if nobody else needs it.
-    fn used<F: Future<Output = ()>>(&'static self, sharing: Sharing, test: impl FnOnce(&'static T) -> F) {
+    fn used<'a, F: Future<Output = ()> + 'a>(
+        &'static self,
+        sharing: Sharing,
+        test: impl FnOnce(&'static T) -> F + 'a,
+    ) {
+        if ground::is_simulated() {
+            let Some(simulate) = self.simulate else { panic!("{} is not simulated", self.place.name) };
+            return simulate(Box::new(move |made| Box::pin(test(made))));
+        }
         let result = catch_unwind(AssertUnwindSafe(|| {
             RUNTIME.block_on(async {
                 let _turn = turn::turn(self.place, sharing).await;

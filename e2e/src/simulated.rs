@@ -12,7 +12,7 @@ use std::{
 use futures::FutureExt;
 use sim::{
     simulation,
-    world::{ClusterPlan, Plan},
+    world::{ClusterPlan, Plan, SetPlan},
 };
 
 use crate::{
@@ -22,20 +22,36 @@ use crate::{
     world::{PACE, World},
 };
 
-/// Runs `test` in ClusterSet `set` of these clusters, named as [`World::bring_up`] takes them. The first leads.
+/// Runs `test` in a ClusterSet of all these clusters, named as [`World::bring_up`] takes them. The first leads.
 pub(crate) fn with_set<F: Future<Output = ()>>(
     set: &str,
     clusters: &[&str],
     offload: bool,
     test: impl FnOnce(&'static World) -> F,
 ) {
-    let plan = Plan {
-        seed: seed(),
-        set: set.to_owned(),
-        clusters: clusters.iter().map(|cluster| cluster_plan(cluster)).collect(),
-        lease_seconds: PACE.seconds().try_into().unwrap(),
-        offload,
+    let plan = plan(clusters, &[(set, clusters)]);
+    with(Plan { offload, ..plan }, test);
+}
+
+/// Plan of these clusters, of which the first leads, and of ClusterSets of some of them. They neither offload nor bind.
+pub fn plan(clusters: &[&str], sets: &[(&str, &[&str])]) -> Plan {
+    let name = |cluster: &&str| cluster_plan(cluster).name;
+    let set = |(set, members): &(&str, &[&str])| SetPlan {
+        name: (*set).to_owned(),
+        members: members.iter().map(name).collect(),
     };
+    Plan {
+        seed: seed(),
+        clusters: clusters.iter().map(|cluster| cluster_plan(cluster)).collect(),
+        sets: sets.iter().map(set).collect(),
+        lease_seconds: PACE.seconds().try_into().unwrap(),
+        offload: false,
+        bind: false,
+    }
+}
+
+/// Runs `test` in what is planned.
+pub fn with<F: Future<Output = ()>>(plan: Plan, test: impl FnOnce(&'static World) -> F) {
     crate::note!("FREEPORT_SIM_SEED={}", plan.seed);
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).with_ansi(false).finish();

@@ -57,6 +57,8 @@ pub struct Real {
     pub fleet: Fleet,
     /// Those that run beside the fleet; in clusters with nodes they run in Pods.
     pub daemons: Vec<Daemon>,
+    /// The ClusterSets that the clusters are.
+    pub sets: Vec<Composition>,
     /// Environment in which they run: [`pace`], [`no_probes`] and [`short_tokens`], unless something is measured.
     pub env: Vec<(String, String)>,
 }
@@ -77,7 +79,7 @@ impl Fixture for World {
 impl World {
     pub fn new(fleet: Fleet, clusters: Vec<Cluster>) -> Self {
         let env = vec![pace(), no_probes(), short_tokens()];
-        Self { ground: Ground::Real(Real { fleet, daemons: Vec::new(), env }), clusters }
+        Self { ground: Ground::Real(Real { fleet, daemons: Vec::new(), sets: Vec::new(), env }), clusters }
     }
 
     /// Simulated clusters, whose daemons write `log`.
@@ -127,9 +129,10 @@ impl World {
         for daemon in daemons.iter().filter(|daemon| daemon.is_member) {
             self.knows_authorities(&daemon.cluster, &set.set).await;
         }
-        let had = &mut self.real_mut().daemons;
-        had.retain(|had| daemons.iter().all(|daemon| daemon.spec.name != had.spec.name));
-        had.extend(daemons);
+        let had = self.real_mut();
+        had.daemons.retain(|had| daemons.iter().all(|daemon| daemon.spec.name != had.spec.name));
+        had.daemons.extend(daemons);
+        had.sets.push(set.clone());
     }
 
     /// Waits until it is noted with the credential of a member which authorities the leader's cluster publishes. A member that joined before
@@ -193,6 +196,34 @@ impl World {
             if going.is_empty() { Ok(()) } else { Err(format!("Namespaces {going:?}")) }
         })
         .await;
+    }
+
+    /// Address of a cluster's API server.
+    pub fn address(&self, cluster: &str) -> String {
+        match &self.ground {
+            Ground::Real(real) => real.fleet.cluster(cluster).unwrap().server(),
+            Ground::Simulated(_) => sim::world::address(cluster),
+        }
+    }
+
+    /// Ends the API server of a cluster, until [`start_api_server`](Self::start_api_server).
+    pub async fn kill_api_server(&self, cluster: &str) {
+        match &self.ground {
+            Ground::Real(real) => {
+                real.fleet.cluster(cluster).unwrap().kill(Component::ApiServer).await.unwrap();
+            }
+            Ground::Simulated(simulated) => simulated.world.net.set_down(cluster, true),
+        }
+    }
+
+    /// Starts the API server of a cluster.
+    pub async fn start_api_server(&self, cluster: &str) {
+        match &self.ground {
+            Ground::Real(real) => {
+                real.fleet.cluster(cluster).unwrap().start(Component::ApiServer).await.unwrap();
+            }
+            Ground::Simulated(simulated) => simulated.world.net.set_down(cluster, false),
+        }
     }
 
     /// Starts a part of a control plane that does not run.

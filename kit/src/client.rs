@@ -23,7 +23,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use tower::{BoxError, ServiceBuilder, retry::RetryLayer};
 
 pub use self::credential::Credential;
-use self::way::Way;
+use self::{kubeconfig::Target, way::Way};
 
 /// Key of a Secret: CA that signed the leader's serving certificate, PEM.
 pub const CA: &str = "ca.crt";
@@ -104,24 +104,16 @@ fn patient(mut config: Config, silent: Duration) -> Result<Client, Error> {
     Client::try_from(config).map_err(|e| Error::Local(e.to_string()))
 }
 
-/// How a client for another cluster's API server is made: by [`remote`], or by a simulated network. Cloning shares it.
-#[derive(Clone)]
-pub struct Dial(Arc<MakeClient>);
+/// How a client for another cluster's API server is made: with connections, or by a simulated network. Cloning shares it.
+#[derive(Clone, Default)]
+pub struct Dial(Option<Arc<MakeClient>>);
 
-type MakeClient = dyn Fn(&str, &Credential, &Via) -> Result<Client, Error> + Send + Sync;
-
-impl Default for Dial {
-    fn default() -> Self {
-        Self::new(remote)
-    }
-}
+type MakeClient = dyn Fn(&str, Option<&str>) -> Result<Client, Error> + Send + Sync;
 
 impl Dial {
-    /// Clients are made by `make`.
-    pub fn new(
-        make: impl Fn(&str, &Credential, &Via) -> Result<Client, Error> + Send + Sync + 'static,
-    ) -> Self {
-        Self(Arc::new(make))
+    /// A simulated network: `make` makes a client for the API server at an address, for a user if a kubeconfig names one.
+    pub fn new(make: impl Fn(&str, Option<&str>) -> Result<Client, Error> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(make)))
     }
 
     /// A client for the API server at `server`.
@@ -129,7 +121,24 @@ impl Dial {
     /// # Errors
     /// As for [`remote`].
     pub fn client(&self, server: &str, credential: &Credential, via: &Via) -> Result<Client, Error> {
-        (self.0)(server, credential, via)
+        match &self.0 {
+            Some(make) => make(server, None),
+            None => remote(server, credential, via),
+        }
+    }
+
+    /// A client with a connection of its own, for where a kubeconfig leads.
+    ///
+    /// # Errors
+    /// As for [`Target::connect`].
+    pub fn connect(&self, target: &Target) -> Result<Client, kubeconfig::Error> {
+        match &self.0 {
+            Some(make) => {
+                let made = make(&target.server(), target.user.as_deref());
+                made.map_err(|_| kubeconfig::Error::Malformed("server"))
+            }
+            None => target.connect(),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! An API server in memory: it stores, watches, merges and applies as kube-apiserver does. It grants every right and runs no admission.
+//! An API server in memory: it stores, watches, merges and applies as kube-apiserver does. It grants every right, and of admission
+//! it runs what completes Pods and Nodes.
 //!
 //! | module | holds |
 //! |---|---|
@@ -10,7 +11,9 @@
 //! | `read` | get, list, pages |
 //! | `watch` | watches: initial events, changes, bookmarks |
 //! | `write` | create, update, patch, apply |
+//! | `admission` | what API servers add to new Pods and Nodes |
 //! | `delete` | deletion: preconditions, finalizers, grace |
+//! | `discovery` | which groups and resources are served |
 //! | `review` | what is answered and not stored: tokens, reviews, the server's version |
 //! | `selector` | label and field selectors |
 //! | `schema` | schemas of CRDs: pruning, defaults, validation |
@@ -19,8 +22,10 @@
 //!
 //! Controllers of Kubernetes are in `crate::controllers`.
 
+mod admission;
 mod defaults;
 mod delete;
+mod discovery;
 mod kind;
 mod managed_fields;
 mod read;
@@ -41,7 +46,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use self::defaults::Addresses;
-pub(crate) use self::{kind::Kind, store::State};
+pub(crate) use self::{
+    delete::ORPHAN,
+    kind::Kind,
+    store::{Object, State, rfc3339},
+};
 pub use self::{request::Request, response::Response, watch::WatchEvent};
 
 /// One API server.

@@ -6,6 +6,7 @@
 //! | [`clock`] | clocks and random numbers of the C library, virtual |
 //! | [`api`] | an API server in memory |
 //! | `controllers` | controllers of Kubernetes that every cluster has |
+//! | `memory` | what these remember |
 //! | [`random`] | numbers by a seed |
 //! | [`net`] | the network between clients and API servers: latency, faults, a log |
 //! | [`world`] | a ClusterSet and its daemons |
@@ -14,6 +15,7 @@ pub mod api;
 mod authority;
 pub mod clock;
 mod controllers;
+mod memory;
 pub mod net;
 pub mod random;
 pub mod simulation;

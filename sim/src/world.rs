@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use cli::objects::{Object, access, area, crds, leader, member, offload};
+use cli::objects::{Object, access, area, bind, crds, leader, member, offload};
 use k8s_openapi::ByteString;
 use kube::Client;
 use serde_json::{Value, json};
@@ -34,14 +34,15 @@ const FIRST_RANGE: u8 = 96;
 pub struct Plan {
     /// Of everything random.
     pub seed: u64,
-    /// Name of the ClusterSet.
-    pub set: String,
-    /// The first one leads.
+    /// The first one leads all ClusterSets.
     pub clusters: Vec<ClusterPlan>,
+    pub sets: Vec<SetPlan>,
     /// See `--lease-seconds`.
     pub lease_seconds: u16,
     /// All members offload Namespaces.
     pub offload: bool,
+    /// The leader offers APIs, and members bind them.
+    pub bind: bool,
 }
 
 /// A cluster that is simulated.
@@ -53,7 +54,15 @@ pub struct ClusterPlan {
     pub is_dual: bool,
 }
 
-/// A ClusterSet.
+/// A ClusterSet that is simulated.
+#[derive(Clone, Debug)]
+pub struct SetPlan {
+    pub name: String,
+    /// Clusters that export and import; each is in one ClusterSet.
+    pub members: Vec<String>,
+}
+
+/// Clusters that are ClusterSets.
 pub struct World {
     pub net: Arc<Net>,
     pub plan: Plan,
@@ -64,7 +73,13 @@ pub struct World {
     _controllers: JoinSet<()>,
 }
 
-fn address(cluster: &str) -> String {
+/// Creates what is missing of these objects.
+fn ensure(server: &Server, all: &[Object]) {
+    all.iter().for_each(|object| server.ensure(&object.body));
+}
+
+/// Address of a cluster's API server.
+pub fn address(cluster: &str) -> String {
     format!("https://{cluster}.sim:6443")
 }
 
@@ -95,17 +110,24 @@ impl World {
 
     /// Installs what `freeport init` and `join` do. Members with another `token` start another session.
     pub fn install(&self, token: &str) {
-        let set = self.plan.set.as_str();
-        let ensure =
-            |server: &Server, all: &[Object]| all.iter().for_each(|object| server.ensure(&object.body));
         let hub = self.server(self.leader());
         crds::leader().iter().for_each(|object| hub.install(&object.body));
         ensure(hub, &leader::objects());
-        ensure(hub, &area::objects(set, self.leader()));
         if self.plan.offload {
             ensure(hub, &offload::leader_crds());
         }
-        for id in self.members() {
+        if self.plan.bind {
+            ensure(hub, &bind::provider_crds());
+            ensure(hub, &bind::provider());
+        }
+        self.plan.sets.iter().for_each(|set| self.install_set(set, token));
+    }
+
+    /// Installs what one ClusterSet needs, [`install`](Self::install) what all need.
+    pub fn install_set(&self, SetPlan { name: set, members }: &SetPlan, token: &str) {
+        let hub = self.server(self.leader());
+        ensure(hub, &area::objects(set, self.leader()));
+        for id in members {
             let server = self.server(id);
             ensure(hub, &access::objects(set, id, server.uid("namespaces", "kube-system").as_deref()));
             crds::member().iter().for_each(|object| server.install(&object.body));
@@ -113,6 +135,10 @@ impl World {
             if self.plan.offload {
                 ensure(server, &offload::member_crds());
                 ensure(server, &offload::member());
+            }
+            if self.plan.bind {
+                ensure(server, &bind::consumer_crds());
+                ensure(server, &bind::consumer());
             }
             for mut object in member::credential(set) {
                 if object.body["kind"] == "Secret" {
@@ -158,7 +184,13 @@ impl World {
 
     /// Names of the clusters that export and import.
     pub fn members(&self) -> impl Iterator<Item = &str> {
-        self.names()
+        self.names().filter(|name| self.set_of(name).is_some())
+    }
+
+    /// Name of the ClusterSet of which a cluster is a member.
+    fn set_of(&self, cluster: &str) -> Option<&str> {
+        let is_member = |set: &&SetPlan| set.members.iter().any(|member| member == cluster);
+        self.plan.sets.iter().find(is_member).map(|set| set.name.as_str())
     }
 
     pub fn server(&self, name: &str) -> &Arc<Server> {
@@ -170,7 +202,12 @@ impl World {
 
     /// A client of an administrator.
     pub fn admin(&self, cluster: &str) -> Client {
-        self.net.client(self.server(cluster), Caller::admin())
+        self.client(cluster, Caller::admin())
+    }
+
+    /// A client of somebody else.
+    pub fn client(&self, cluster: &str, caller: Caller) -> Client {
+        self.net.client(self.server(cluster), caller)
     }
 
     /// Whether every member reports that it is connected; if not, what one of them reports.

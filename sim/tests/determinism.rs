@@ -5,21 +5,24 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::{Api, api::PostParams};
-use serde_json::{from_value, json};
+use serde_json::{Value, from_value, json};
 use sim::{
     simulation::simulate,
-    world::{ClusterPlan, Plan, World},
+    world::{ClusterPlan, Plan, SetPlan, World},
 };
 use tokio::time::sleep;
+
+const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
 
 fn plan(seed: u64) -> Plan {
     let cluster = |name: &str| ClusterPlan { name: name.into(), is_dual: false };
     Plan {
         seed,
-        set: "demo".into(),
-        clusters: ["leader", "east", "west"].map(cluster).into(),
+        clusters: CLUSTERS.map(cluster).into(),
+        sets: vec![SetPlan { name: "demo".into(), members: CLUSTERS.map(str::to_owned).into() }],
         lease_seconds: 6,
         offload: false,
+        bind: false,
     }
 }
 
@@ -55,6 +58,34 @@ async fn export(seed: u64) -> String {
     world.net.take_log()
 }
 
+/// Offloads Namespace `shop` of `west` and waits for its twin in `east`. Returns the log of the network.
+async fn offload(seed: u64) -> String {
+    let world = World::new(Plan { offload: true, ..plan(seed) });
+    world.start_all();
+    until(|| world.is_connected()).await;
+    let peer = |name: &str, spec: Value| {
+        json!({
+            "apiVersion": "multicluster.freeport.dev/v1alpha1", "kind": "OffloadPeer",
+            "metadata": {"name": name}, "spec": spec,
+        })
+    };
+    let (west, east) = (world.server("west"), world.server("east"));
+    east.install(&peer("west", json!({"incoming": {}})));
+    west.install(&peer("east", json!({"outgoing": {}})));
+    west.install(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
+    west.install(&json!({
+        "apiVersion": "offloading.liqo.io/v1beta1", "kind": "NamespaceOffloading",
+        "metadata": {"name": "offloading", "namespace": "shop"}, "spec": {},
+    }));
+    until(|| match east.names("", "namespaces").iter().any(|name| name == "shop-west") {
+        true => Ok(()),
+        false => Err(format!("{:?}", west.all("offloading.liqo.io", "namespaceoffloadings"))),
+    })
+    .await;
+    world.end();
+    world.net.take_log()
+}
+
 async fn until(holds: impl Fn() -> Result<(), String>) {
     for _ in 0..600 {
         if holds().is_ok() {
@@ -65,12 +96,22 @@ async fn until(holds: impl Fn() -> Result<(), String>) {
     panic!("after a minute: {}", holds().unwrap_err());
 }
 
-#[test]
-fn the_same_seed_gives_the_same_log() {
-    let [one, other] = [7, 7].map(|seed| simulate(seed, move || export(seed)));
+fn assert_equal(one: &str, other: &str) {
     let differ = one.lines().zip(other.lines()).find(|(one, other)| one != other);
     assert_eq!(differ, None, "of {} lines", one.lines().count());
     assert_eq!(one.len(), other.len());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_log() {
+    let [one, other] = [7, 7].map(|seed| simulate(seed, move || export(seed)));
+    assert_equal(&one, &other);
     let third = simulate(8, || export(8));
     assert_ne!(one, third);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_log_of_offloading() {
+    let [one, other] = [7, 7].map(|seed| simulate(seed, move || offload(seed)));
+    assert_equal(&one, &other);
 }

@@ -40,16 +40,6 @@ pub const GATE: &[(&str, &str)] = &[
         "a twin, there and back",
     ),
     ("set::offload::pods::a_pod_runs_at_its_host_and_says_so_at_home", "a Pod, there and back"),
-    (
-        "set::offload::consent::without_consent_there_is_no_new_twin_and_those_that_are_there_stay",
-        "a refusal",
-    ),
-    (
-        "set::offload::foreign::a_node_that_somebody_else_made_is_left_alone_and_said",
-        "a Node of somebody else",
-    ),
-    ("set::offload::life::a_settled_set_writes_leases_only_also_after_a_restart_of_everything", "a restart"),
-    ("set::offload::vanish::what_vanishes_takes_no_twin_along_and_comes_back", "records that vanish"),
     ("set::offload_webhook::a_new_pod_is_placed_as_its_namespace_says", "the webhook"),
     // API binding.
     ("bind::konnector::b1_an_api_is_installed_specs_go_up_and_statuses_come_down", "there and back"),

@@ -12,21 +12,31 @@ use e2e::{
     metrics::Metrics,
     seen::imported,
     shared::{Fixture, Shared},
+    simulated,
     waiting::eventually,
-    world::World,
+    world::{Ground, Simulated, World},
 };
 use fleet::cluster_set::Composition;
 use futures::FutureExt;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::PostParams;
 use serde_json::json;
+use sim::world::SetPlan;
 
 /// Led by `leader`, which is a member; so is `east`.
 pub(crate) const FIRST: &str = "first";
 /// Led by `leader`, which is no member; `west` is.
 pub(crate) const SECOND: &str = "second";
 
-pub(crate) static AREAS: Shared<Areas> = Shared::new("areas", 3, || Box::pin(Areas::up()));
+pub(crate) static AREAS: Shared<Areas> =
+    Shared::new("areas", 3, || Box::pin(Areas::up())).simulated(|test| {
+        let plan = simulated::plan(&CLUSTERS, &SETS);
+        simulated::with(plan, |world| test(Box::leak(Box::new(Areas(world)))));
+    });
+
+const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
+/// Each with its members.
+const SETS: [(&str, &[&str]); 2] = [(FIRST, &["leader", "east"]), (SECOND, &["west"])];
 
 /// The Common Area of a set.
 pub(crate) fn area(set: &str) -> String {
@@ -34,13 +44,13 @@ pub(crate) fn area(set: &str) -> String {
 }
 
 /// The fleet with both sets.
-pub(crate) struct Areas(World);
+pub(crate) struct Areas(&'static World);
 
 impl Deref for Areas {
     type Target = World;
 
     fn deref(&self) -> &World {
-        &self.0
+        self.0
     }
 }
 
@@ -52,16 +62,22 @@ impl Fixture for Areas {
 
 impl Areas {
     async fn up() -> Self {
-        let mut world = World::bring_up("areas", &["leader", "east", "west"]).await;
-        for (set, members) in [(FIRST, &["leader", "east"] as &[_]), (SECOND, &["west"])] {
+        let mut world = World::bring_up("areas", &CLUSTERS).await;
+        for (set, members) in SETS {
             world.add_set(&composition(set, members)).await;
         }
-        Self(world)
+        Self(Box::leak(Box::new(world)))
     }
 
     /// One more set, which has no members. Its daemon runs already.
     pub(crate) async fn one_more(&self, set: &str) {
-        self.set_up(&composition(set, &[])).await;
+        match &self.ground {
+            Ground::Real(_) => drop(self.set_up(&composition(set, &[])).await),
+            Ground::Simulated(Simulated { world, .. }) => {
+                let members = Vec::new();
+                world.install_set(&SetPlan { name: set.to_owned(), members }, "first");
+            }
+        }
         self.is_served(set, true).await;
     }
 
@@ -109,9 +125,7 @@ impl Areas {
 
     /// Tells one leader process from another.
     pub(crate) async fn leader_process(&self) -> u32 {
-        let process = self.real().fleet.process(LEADER).await.unwrap().unwrap();
-        assert!(process.is_running().await.unwrap(), "{}", self.log());
-        process.pid().unwrap()
+        self.process(LEADER).await
     }
 
     /// Takes the leader's rights in a set's Common Area away while `meanwhile` runs, however that ends.

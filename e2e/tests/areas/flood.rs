@@ -31,7 +31,7 @@ async fn told(world: &Areas) -> (usize, usize) {
     (records.items.len(), records.iter().filter(failed).count())
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_flood_in_one_area_does_not_wet_the_other_and_is_reported() {
     AREAS.beside(async |world| {
         let ns = world.namespace_everywhere("flood").await;

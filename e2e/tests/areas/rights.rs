@@ -9,7 +9,7 @@ use e2e::{
 
 use crate::areas::fixture::{AREAS, FIRST, SECOND};
 
-#[e2e::test]
+#[e2e::test(real)]
 fn rights_lost_in_one_area_are_said_and_the_other_goes_on() {
     AREAS.alone(async |world| {
         let ns = world.namespace_everywhere("rights-lost").await;
@@ -30,7 +30,7 @@ fn rights_lost_in_one_area_are_said_and_the_other_goes_on() {
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn rights_missing_from_the_start_are_said_and_the_other_goes_on() {
     AREAS.alone(async |world| {
         let ns = world.namespace_everywhere("rights-missing").await;

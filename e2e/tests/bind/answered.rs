@@ -58,7 +58,7 @@ fn a_question_goes_with_its_answer_when_its_time_is_over_and_the_contract_stays(
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn an_answer_for_which_a_quota_has_no_room_is_given_when_there_is_some() {
     const QUOTA: &str = "no-answers";
     // Nobody else gets a Secret there meanwhile.

@@ -69,7 +69,7 @@ fn applied(world: &World, since: &audit::Mark, offered: &Offered) -> Vec<String>
     all.filter(|write| write.contains(":kube-binder ") && write.contains(&of_copies)).collect()
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn what_the_provider_changes_back_is_sent_once_and_statuses_come_all_the_same() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

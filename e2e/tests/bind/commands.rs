@@ -63,7 +63,7 @@ async fn contracts(leader: &Cluster) -> Vec<String> {
     namespaces.list(&ours).await.unwrap().iter().map(ResourceExt::name_any).collect()
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn from_a_provider_to_a_status_and_back_by_commands() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -149,7 +149,7 @@ fn from_a_provider_to_a_status_and_back_by_commands() {
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn two_people_do_one_half_each() {
     BINDING.beside(async |world| {
         let (leader, west) = (world.leader(), world.cluster("west"));
@@ -196,7 +196,7 @@ fn two_people_do_one_half_each() {
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn copies_that_are_to_stay_keep_the_contract_that_they_would_go_with() {
     BINDING.beside(async |world| {
         let (leader, west) = (world.leader(), world.cluster("west"));
@@ -235,7 +235,7 @@ fn copies_that_are_to_stay_keep_the_contract_that_they_would_go_with() {
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn what_cannot_be_is_refused_in_one_line() {
     BINDING.beside(async |world| {
         let bind = "apiservice x -t missing --context east --provider-context leader";

@@ -39,7 +39,7 @@ async fn hold_on(leader: &Cluster, cns: &str, ns: &str) {
     let _: APIServiceNamespace = leader.patch(cns, ns, &json!({"metadata": metadata})).await;
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn b15_a_consumer_that_is_evicted_leaves_nothing_at_the_provider_and_is_told() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

@@ -28,7 +28,7 @@ fn dense(number: usize) -> APIServiceExportRequest {
     serde_json::from_value(json!({"metadata": {"name": format!("flood{number}")}, "spec": spec})).unwrap()
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_consumer_that_floods_its_cluster_namespace_holds_nobody_up() {
     BINDING.alone(async |world| {
         let (leader, offered) = (world.leader(), Offered::new("floods", "Namespaced"));

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::konnector::unbind;
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_provider_that_is_frozen_is_said_and_when_it_goes_on_so_do_objects() {
     BINDING.alone(async |world| {
         let (leader, west) = (world.leader(), world.cluster("west"));

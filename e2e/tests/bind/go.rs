@@ -105,7 +105,7 @@ async fn ours_takes_over(world: &World, offered: [&Offered; 2], both: &[Both; 2]
     }
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn gos_konnector_works_with_our_provider_and_ours_takes_over_from_it() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

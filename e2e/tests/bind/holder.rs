@@ -30,7 +30,7 @@ use super::{
 
 const NAME: &str = "heldnears";
 
-#[e2e::test]
+#[e2e::test(real)]
 fn of_two_clusters_with_one_contract_the_second_touches_nothing_until_it_takes_over() {
     BINDING.alone(async |world| {
         let (leader, east, west) = (world.leader(), world.cluster("east"), world.cluster("west"));
@@ -133,7 +133,7 @@ fn of_two_clusters_with_one_contract_the_second_touches_nothing_until_it_takes_o
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_contract_that_was_made_for_a_cluster_that_is_gone_can_be_taken_over() {
     const LOST: &str = "5d0c2b1a-9f61-4b9e-8f5e-3a1de4b2a001";
     BINDING.beside(async |world| {

@@ -225,7 +225,7 @@ fn y4_namespaced_none() {
 }
 
 /// The same rows, all at once, by a leader that lets consumers watch the whole cluster.
-#[e2e::test]
+#[e2e::test(real)]
 fn every_isolation_with_informer_scope_cluster() {
     BINDING.alone(async |world| {
         world.end(LEADER, End::Stop).await;

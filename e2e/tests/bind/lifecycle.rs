@@ -70,7 +70,7 @@ async fn unbind_in_foreground(east: &Cluster, offered: &Offered) {
     bindings.delete(&offered.plural, &DeleteParams::foreground()).await.unwrap();
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn x9_a_crd_that_is_deleted_takes_its_objects_along_and_comes_back() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -203,7 +203,7 @@ fn namespaces_that_no_other_binding_needs_go_with_a_binding() {
 }
 
 /// A konnector that is killed after it wrote a CRD, an APIServiceNamespace, and each step of the end.
-#[e2e::test]
+#[e2e::test(real)]
 fn a_konnector_that_is_killed_while_it_binds_and_unbinds_ends_what_it_began() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

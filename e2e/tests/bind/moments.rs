@@ -65,7 +65,7 @@ impl Both<'_> {
     }
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_konnector_that_is_killed_after_any_write_ends_what_it_began() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -132,7 +132,7 @@ fn a_konnector_that_is_killed_after_any_write_ends_what_it_began() {
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_provider_that_is_away_takes_nothing_along_and_gets_what_happened_meanwhile() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

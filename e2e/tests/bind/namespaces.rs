@@ -23,7 +23,7 @@ use serde_json::json;
 
 use super::konnector::unbind;
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_namespace_that_the_provider_wants_is_made_if_the_consumer_lets_it() {
     const WANTED: &str = "bind-wanted";
     BINDING.beside(async |world| {

@@ -123,7 +123,7 @@ async fn a_namespace_that_goes_meanwhile_is_taken_back(world: &World, offered: &
     .await;
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_settled_contract_writes_heartbeats_alone_and_a_restart_nothing() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

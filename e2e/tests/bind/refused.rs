@@ -73,7 +73,7 @@ fn is_refused(said: &[Condition], type_: &str, words: &str) -> Result<(), String
     is_so.then_some(()).ok_or_else(|| format!("{said:?}"))
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_namespace_that_the_leader_must_not_make_is_said_to_the_consumer_and_made_later() {
     const POLICY: &str = "no-namespaces-of-crammed";
     BINDING.beside(async |world| {
@@ -109,7 +109,7 @@ fn a_namespace_that_the_leader_must_not_make_is_said_to_the_consumer_and_made_la
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn what_the_consumers_own_api_server_refuses_is_said_there_and_done_later() {
     const POLICY: &str = "no-notes-on-unclaimed";
     BINDING.beside(async |world| {
@@ -168,7 +168,7 @@ async fn may_give(leader: &Cluster, role: &str, may: bool) {
     .await;
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn rights_that_the_leader_must_not_give_are_said_on_the_export_and_given_later() {
     BINDING.beside(async |world| {
         let (leader, offered) = (world.leader(), Offered::new("ungiven", "Cluster"));
@@ -201,7 +201,7 @@ fn rights_that_the_leader_must_not_give_are_said_on_the_export_and_given_later()
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_contract_that_the_leader_must_not_make_is_said_on_what_asks_for_it_and_made_later() {
     const IDENTITY: &str = "unmade";
     const POLICIES: [&str; 3] = ["unmade-no-namespace", "unmade-no-account", "unmade-no-export"];

@@ -179,7 +179,7 @@ async fn all_counted(world: &World) -> Result<(), String> {
     if missing.is_empty() { Ok(()) } else { Err(format!("not refused: {missing:?}")) }
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn each_write_of_binding_that_is_refused_is_reported_and_done_when_it_is_accepted() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

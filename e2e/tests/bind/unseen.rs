@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::{backend::Backend, konnector::unbind};
 
-#[e2e::test]
+#[e2e::test(real)]
 fn c21_x8_a_missing_right_and_an_api_that_is_not_served_are_said() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));
@@ -98,7 +98,7 @@ fn x8_of_an_api_that_is_not_served_when_the_konnector_starts_what_is_deleted_goe
 }
 
 /// Whoever agreed to the API in the consumer's cluster takes that back.
-#[e2e::test]
+#[e2e::test(real)]
 fn a_right_that_is_taken_back_here_is_said_and_everything_goes_on_with_it() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

@@ -83,7 +83,7 @@ async fn as_large_as_can_be(here: &Api<DynamicObject>, offered: &Offered) {
     }
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn t15_what_is_too_large_for_the_provider_is_said_and_the_others_go_on() {
     BINDING.beside(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

@@ -193,7 +193,7 @@ async fn a_secret_of_freeport_is_no_answer(leader: &Cluster) {
     leader.delete::<BindableResourcesRequest>(SYSTEM, "no-answer").await;
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_template_can_convert_its_api_and_the_same_identity_is_the_same_consumer() {
     BINDING.beside(async |world| {
         let (leader, west) = (world.leader(), world.cluster("west"));

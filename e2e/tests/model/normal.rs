@@ -2,7 +2,7 @@
 //!
 //! UIDs, versions and addresses become names, by the order in which a script meets them: whether two are the same is compared. Times that a
 //! server sets, versions of lists and of bookmarks, tokens of pages and random ends of names become words. Entries of `managedFields` become a map by
-//! manager, operation, version and subresource, since their order depends on times.
+//! manager, operation, version and subresource, since their order depends on times. Resources of a group are sorted by name.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -12,6 +12,9 @@ use crate::model::answer::Answer;
 
 /// Day of all times that scripts have in conditions.
 const OF_SCRIPTS: &str = "2026-01-01T";
+
+/// Begins the name of the volume that a Pod has for its token.
+const TOKENS: &str = "kube-api-access-";
 
 /// Names for what a script met in the answers of one server.
 pub(crate) struct Normal {
@@ -50,6 +53,10 @@ impl Normal {
                 self.object(&mut entries);
                 *value = Value::Object(entries);
             }
+            Value::Array(list) if key == "resources" => {
+                list.sort_by_key(|resource| resource["name"].to_string());
+                list.iter_mut().for_each(|item| self.value("", item));
+            }
             Value::Array(list) => list.iter_mut().for_each(|item| self.value(key, item)),
             Value::String(text) => *text = self.text(key, text),
             _ => {}
@@ -81,6 +88,7 @@ impl Normal {
             "lastTransitionTime" if !text.starts_with(OF_SCRIPTS) => "<time>".to_owned(),
             "continue" => "<continue>".to_owned(),
             "message" => self.message(text),
+            "name" if text.starts_with(TOKENS) => format!("{TOKENS}<random>"),
             _ => text.replace(&self.namespace, "$NS"),
         }
     }

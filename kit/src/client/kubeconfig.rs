@@ -36,6 +36,8 @@ pub struct Target {
     pub namespace: String,
     /// The uid of the ServiceAccount whose token it has, as the token says; nobody has asked its cluster.
     pub account: Option<String>,
+    /// Name of that ServiceAccount as a user.
+    pub(super) user: Option<String>,
 }
 
 impl Target {
@@ -60,8 +62,11 @@ impl Target {
         let user = all.auth_infos.into_iter().find(|user| Some(&user.name) == context.user.as_ref());
         let user =
             user.and_then(|user| user.auth_info).ok_or(Error::Missing("user of its current context"))?;
-        let account = user.token.as_ref().and_then(|token| Claims::of(token.expose_secret())?.uid);
-        Ok(Self { config: config(cluster, user)?, namespace, account })
+        let claims =
+            user.token.as_ref().and_then(|token| Claims::of(token.expose_secret())).unwrap_or_default();
+        let account = claims.uid;
+        let name = claims.account.map(|account| account.user());
+        Ok(Self { config: config(cluster, user)?, namespace, account, user: name })
     }
 
     /// Address of the API server.

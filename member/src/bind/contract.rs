@@ -129,7 +129,7 @@ pub(crate) struct Contract {
 impl Contract {
     /// Nothing is watched before [`watch`](Self::watch).
     pub(crate) fn new(env: &Env, target: Target, uid: String, us: &str) -> Result<Self, kubeconfig::Error> {
-        let client = env.hold.guard(target.connect()?);
+        let client = env.hold.guard(env.dial.connect(&target)?);
         Ok(Self {
             env: env.clone(),
             cluster_namespace: Arc::new(ClusterNamespace { name: target.namespace.clone(), uid }),
@@ -141,7 +141,7 @@ impl Contract {
             released: CancellationToken::new(),
             writer: Writer::new(client.clone(), MEMBER, "provider", env.metrics.clone()),
             client,
-            connections: Shared::new(Connections::new(target)),
+            connections: Shared::new(Connections::new(env.dial.clone(), target)),
         })
     }
 

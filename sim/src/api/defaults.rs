@@ -1,7 +1,9 @@
 //! Defaults of built-in kinds, and the status that a server sets.
 
+mod pod;
 mod service;
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
 
 pub(super) use self::service::Addresses;
@@ -18,11 +20,13 @@ pub(super) fn set(
     match (kind.group.as_str(), kind.plural.as_str()) {
         ("", "services") => service::set(new, old, addresses, dual)?,
         ("", "namespaces") => namespace(new),
+        ("", "nodes") => node(new),
         ("discovery.k8s.io", "endpointslices") => endpoint_slice(new),
-        ("", "pods") => pod(new, old.is_none()),
+        ("", "pods") => pod::set(new, old)?,
         ("apiextensions.k8s.io", _) => crd(new),
         ("", "secrets") => {
             default(new, "type", json!("Opaque"));
+            encode_texts(new);
             empty_is_none(new, "data");
         }
         ("", "configmaps") => empty_is_none(new, "data"),
@@ -41,12 +45,44 @@ fn default(object: &mut Value, key: &str, value: Value) {
     }
 }
 
+/// Moves the texts of a Secret to its data.
+fn encode_texts(secret: &mut Value) {
+    let texts = secret.as_object_mut().and_then(|secret| secret.remove("stringData"));
+    for (key, text) in texts.iter().filter_map(Value::as_object).flatten() {
+        secret["data"][key] = json!(BASE64_STANDARD.encode(text.as_str().unwrap_or_default()));
+    }
+}
+
 fn namespace(new: &mut Value) {
     let name = new["metadata"]["name"].clone();
     new["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
     new["spec"] = json!({"finalizers": ["kubernetes"]});
     if !new["status"].is_object() {
         new["status"] = json!({"phase": "Active"});
+    }
+}
+
+fn node(new: &mut Value) {
+    let status = &mut new["status"];
+    default(status, "daemonEndpoints", json!({"kubeletEndpoint": {"Port": 0}}));
+    let unknown = [
+        "architecture",
+        "bootID",
+        "containerRuntimeVersion",
+        "kernelVersion",
+        "kubeProxyVersion",
+        "kubeletVersion",
+        "machineID",
+        "operatingSystem",
+        "osImage",
+        "systemUUID",
+    ];
+    for key in unknown {
+        default(&mut status["nodeInfo"], key, json!(""));
+    }
+    let capacity = status["capacity"].clone();
+    if capacity.is_object() {
+        default(status, "allocatable", capacity);
     }
 }
 
@@ -61,18 +97,6 @@ fn endpoint_slice(new: &mut Value) {
     // The field is required: it is null rather than missing.
     if new["endpoints"].as_array().is_none_or(Vec::is_empty) {
         new["endpoints"] = Value::Null;
-    }
-}
-
-fn pod(new: &mut Value, is_new: bool) {
-    let spec = &mut new["spec"];
-    default(spec, "terminationGracePeriodSeconds", json!(30));
-    default(spec, "restartPolicy", json!("Always"));
-    default(spec, "serviceAccountName", json!("default"));
-    default(spec, "dnsPolicy", json!("ClusterFirst"));
-    default(spec, "schedulerName", json!("default-scheduler"));
-    if is_new {
-        new["status"] = json!({"phase": "Pending", "qosClass": "BestEffort"});
     }
 }
 

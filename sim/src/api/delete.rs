@@ -17,14 +17,21 @@ use super::{
 struct Options {
     /// Seconds that a Pod has to end.
     grace: Option<i64>,
+    /// Dependents stay.
+    orphans: bool,
     is_dry_run: bool,
 }
+
+/// Finalizer of an object whose dependents stay.
+pub(crate) const ORPHAN: &str = "orphan";
 
 impl Options {
     fn of(request: &Request, body: &Value) -> Self {
         let grace = body["gracePeriodSeconds"].as_i64();
         Self {
             grace: grace.or_else(|| request.parameter("gracePeriodSeconds").parse().ok()),
+            orphans: body["propagationPolicy"] == "Orphan"
+                || request.parameter("propagationPolicy") == "Orphan",
             is_dry_run: request.is_dry_run() || body["dryRun"].is_array(),
         }
     }
@@ -66,6 +73,13 @@ impl State {
         self.get(&kind.group, &kind.plural, key).is_some()
     }
 
+    /// Requests the deletion of a Pod without grace, as a controller does.
+    pub(crate) fn delete_key_at_once(&mut self, kind: &Arc<Kind>, key: &Key) {
+        if let Some(object) = self.get(&kind.group, &kind.plural, key).cloned() {
+            self.end(kind, key.clone(), &object, Options { grace: Some(0), ..Options::default() });
+        }
+    }
+
     /// Deletes an object, which nothing holds.
     pub(crate) fn erase(&mut self, kind: &Arc<Kind>, key: Key, old: Arc<Object>) {
         self.commit(kind, key, Some(old), None);
@@ -76,12 +90,13 @@ impl State {
         let grace = if kind.is_core("pods") { grace_of_pod(&old.value, options.grace) } else { 0 };
         let has_finalizers =
             old.value["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
-        let is_held = has_finalizers || kind.is_core("namespaces");
+        let is_held = has_finalizers || options.orphans || kind.is_core("namespaces");
         if options.is_dry_run {
             return Response::Whole { code: 200, body: old.text.clone() };
         }
         if grace == 0 && !is_held {
-            let last = self.commit(kind, key, Some(old.clone()), None);
+            let last = if kind.is_core("pods") { self.end_pod(kind, &key, old) } else { old.clone() };
+            let last = self.commit(kind, key, Some(last), None);
             return Response::json(200, &deleted(kind, &last.value));
         }
         let before = old.value["metadata"]["deletionGracePeriodSeconds"].as_i64();
@@ -89,9 +104,20 @@ impl State {
         if old.is_terminating() && !is_sooner {
             return Response::Whole { code: 200, body: old.text.clone() };
         }
-        let new = terminating(kind, &old.value, grace);
+        let mut new = terminating(kind, &old.value, grace);
+        if options.orphans {
+            let mut finalizers = new["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+            finalizers.push(json!(ORPHAN));
+            new["metadata"]["finalizers"] = Value::Array(finalizers);
+        }
         let object = self.commit(kind, key, Some(old.clone()), Some(new));
         Response::Whole { code: 200, body: object.text.clone() }
+    }
+
+    /// Marks a Pod that is about to be deleted: watches get to know its last generation.
+    fn end_pod(&mut self, kind: &Arc<Kind>, key: &Key, old: &Arc<Object>) -> Arc<Object> {
+        let new = terminating(kind, &old.value, 0);
+        self.commit(kind, key.clone(), Some(old.clone()), Some(new))
     }
 }
 
@@ -138,8 +164,14 @@ fn terminating(kind: &Kind, old: &Value, grace: i64) -> Value {
     new
 }
 
-/// The `Status` about an object that is no more.
+/// Kinds of the core group of which the answer to a deletion has the object.
+const RETURNED: [&str; 4] = ["pods", "services", "serviceaccounts", "persistentvolumeclaims"];
+
+/// The object that is no more, or the `Status` about it.
 fn deleted(kind: &Kind, last: &Value) -> Value {
+    if RETURNED.iter().any(|plural| kind.is_core(plural)) {
+        return last.clone();
+    }
     let mut details =
         json!({"name": last["metadata"]["name"], "kind": kind.plural, "uid": last["metadata"]["uid"]});
     if !kind.group.is_empty() {
@@ -199,7 +231,8 @@ mod tests {
     fn a_pod_on_a_node_has_its_grace() {
         let server = server();
         let pod = json!({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}, "spec": {"nodeName": "n1"},
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"},
+            "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]},
         });
         server.install(&pod);
         let path = "/api/v1/namespaces/shop/pods/p";
@@ -209,7 +242,11 @@ mod tests {
         );
         let shorter = send(&server, "DELETE", path, &json!({"gracePeriodSeconds": 5})).1;
         assert_eq!(shorter["metadata"]["deletionGracePeriodSeconds"], 5);
-        assert_eq!(send(&server, "DELETE", path, &json!({"gracePeriodSeconds": 0})).1["status"], "Success");
+        let last = send(&server, "DELETE", path, &json!({"gracePeriodSeconds": 0})).1;
+        assert_eq!(
+            (&last["kind"], &last["metadata"]["deletionGracePeriodSeconds"]),
+            (&json!("Pod"), &json!(0))
+        );
         assert_eq!(server.names("", "pods"), Vec::<String>::new());
     }
 

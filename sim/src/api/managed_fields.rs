@@ -60,7 +60,8 @@ impl Write<'_> {
     pub(super) fn updated(&self, old: Option<&Value>, new: &mut Value) {
         let before = old.map_or_else(|| json!({}), |old| self.owned(old));
         let Comparison { changed, removed } = Comparison::of("", &before, &self.owned(new), self.schema);
-        let mut entries = entries(old.unwrap_or(&Value::Null));
+        let replaces = new.pointer("/metadata/managedFields").is_some();
+        let mut entries = entries(if replaces { &*new } else { old.unwrap_or(&Value::Null) });
         let mut own = Map::new();
         for entry in &mut entries {
             let is_own = self.is(entry, "Update");

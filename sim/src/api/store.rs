@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Kind, defaults::Addresses, kind::built_in, read::Pages, watch::Watcher};
-use crate::random::Random;
+use crate::{memory::Memory, random::Random};
 
 /// Number of changes per kind that a watch may start at.
 const HISTORY: usize = 4096;
@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(super) dual: bool,
     /// Certificate of the server's authority, PEM.
     authority: String,
+    /// What the controllers of Kubernetes remember.
+    pub(crate) memory: Memory,
 }
 
 /// Objects of a kind.
@@ -93,6 +95,7 @@ impl State {
             addresses,
             dual,
             authority: authority.to_owned(),
+            memory: Memory::default(),
         };
         state.install_first_objects();
         state
@@ -145,6 +148,7 @@ impl State {
             addresses: self.addresses,
             dual: self.dual,
             authority: self.authority.clone(),
+            memory: Memory::default(),
         }
     }
 
@@ -281,7 +285,7 @@ impl Collection {
 }
 
 /// The time in `seconds`, as in metadata.
-pub(super) fn rfc3339(seconds: i64) -> String {
+pub(crate) fn rfc3339(seconds: i64) -> String {
     (Timestamp::now() + SignedDuration::from_secs(seconds)).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 

@@ -8,10 +8,12 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{Request, Response, Server, WatchEvent};
 
-/// A server with Namespace `shop` and the CRD of kind Widget.
+/// A server with Namespace `shop`, whose ServiceAccount exists, and the CRD of kind Widget.
 pub(crate) fn server() -> Arc<Server> {
     let server = Server::new("east", 1, false, 96, "certificate");
     server.install(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
+    let account = json!({"name": "default", "namespace": "shop"});
+    server.install(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}));
     let size = json!({"type": "integer", "maximum": 9});
     let spec = json!({"type": "object", "properties": {"size": size, "colour": {"type": "string", "default": "red"}}});
     let status = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});

@@ -15,13 +15,19 @@ use super::{
     request::{Request, Target},
     response::{Representation, Response},
     schema,
-    store::Object,
+    store::{Key, Object},
 };
+
+/// Field manager of the controllers of Kubernetes.
+const CONTROLLERS: &str = "kube-controller-manager";
 
 impl State {
     /// Answers a request.
     pub(super) fn answer(&mut self, request: &Request) -> Result<Response> {
         if let Some(response) = self.review(request)? {
+            return Ok(response);
+        }
+        if let Some(response) = self.discover(request) {
             return Ok(response);
         }
         let target = self.target(&request.path)?;
@@ -38,6 +44,7 @@ impl State {
             ("GET", "" | "status") => self.read(&target, &representation),
             ("POST", "") if is_collection => written(201, self.create(&target, request)?),
             ("POST", "binding") => self.bind(&target, request),
+            ("POST", "eviction") => self.evict(&target, request),
             ("POST", "token") => self.create_token(&target, request),
             ("PUT", "" | "status") if !is_collection => written(200, self.replace(&target, request)?),
             ("PATCH", "" | "status") if !is_collection => {
@@ -80,6 +87,26 @@ impl State {
         };
         if let Err(refusal) = written {
             panic!("cannot install {} {}: {refusal:?}", body["kind"], target.name);
+        }
+    }
+
+    /// Merges a patch into an object, or into its `subresource`, as a controller of Kubernetes does. Panics if that is refused.
+    pub(crate) fn merge(&mut self, kind: &Arc<Kind>, key: &Key, subresource: &str, patch: &Value) {
+        let target = Target {
+            kind: kind.clone(),
+            version: kind.versions.first().cloned().unwrap_or_default(),
+            namespace: key.0.clone(),
+            name: key.1.clone(),
+            subresource: subresource.to_owned(),
+        };
+        let request = Request {
+            content_type: "application/merge-patch+json".into(),
+            body: patch.to_string().into(),
+            agent: CONTROLLERS.into(),
+            ..Request::default()
+        };
+        if let Err(refusal) = self.patch(&target, &request) {
+            panic!("cannot change {} {}: {refusal:?}", kind.kind, target.name);
         }
     }
 

@@ -1,8 +1,44 @@
-//! Garbage collection: an object whose owners are all missing is deleted.
+//! Garbage collection: an object whose owners are all missing is deleted. Dependents of an owner that is deleted without them lose it first.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::api::State;
+use crate::api::{ORPHAN, State};
+
+/// Takes the dependents from owners that are deleted without them, and lets these end.
+pub(super) fn release(state: &mut State) {
+    let kinds: Vec<_> = state.kinds().cloned().collect();
+    for kind in kinds {
+        let going = state.objects(&kind.group, &kind.plural).filter_map(|(key, object)| {
+            let metadata = &object.value["metadata"];
+            let finalizers = metadata["finalizers"].as_array().filter(|_| object.is_terminating())?;
+            finalizers
+                .contains(&json!(ORPHAN))
+                .then(|| (key.clone(), metadata["uid"].clone(), finalizers.clone()))
+        });
+        let going: Vec<_> = going.collect();
+        for (key, uid, mut finalizers) in going {
+            release_from(state, &uid);
+            finalizers.retain(|finalizer| finalizer != ORPHAN);
+            state.merge(&kind, &key, "", &json!({"metadata": {"finalizers": finalizers}}));
+        }
+    }
+}
+
+fn release_from(state: &mut State, uid: &Value) {
+    let dependents: Vec<_> = state.dependents().cloned().collect();
+    for ((group, plural), key) in dependents {
+        let (Some(kind), Some(object)) = (state.kind(&group, &plural), state.get(&group, &plural, &key))
+        else {
+            continue;
+        };
+        let mut owners = object.value["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+        let all = owners.len();
+        owners.retain(|owner| owner["uid"] != *uid);
+        if owners.len() < all {
+            state.merge(&kind, &key, "", &json!({"metadata": {"ownerReferences": owners}}));
+        }
+    }
+}
 
 pub(super) fn collect(state: &mut State) {
     let dependents: Vec<_> = state.dependents().cloned().collect();
@@ -30,7 +66,22 @@ fn is_present(state: &State, namespace: &str, owner: &Value) -> bool {
 mod tests {
     use serde_json::json;
 
-    use crate::api::testkit::{map, server, widget};
+    use crate::api::testkit::{WIDGETS, map, send, server, widget};
+
+    #[test]
+    fn a_dependent_outlives_an_owner_that_is_deleted_without_it() {
+        let server = server();
+        server.install(&widget("a", 1));
+        let uid = server.all("example.com", "widgets")[0]["metadata"]["uid"].clone();
+        let mut owned = map("owned", "web");
+        owned["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "example.com/v1", "kind": "Widget", "name": "a", "uid": uid}]);
+        server.install(&owned);
+        send(&server, "DELETE", &format!("{WIDGETS}/a"), &json!({"propagationPolicy": "Orphan"}));
+        (0..2).for_each(|_| server.tick());
+        assert_eq!(server.names("example.com", "widgets"), Vec::<String>::new());
+        assert!(server.names("", "configmaps").iter().any(|name| name == "owned"));
+    }
 
     #[test]
     fn an_object_ends_with_its_last_owner() {

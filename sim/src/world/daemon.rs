@@ -42,12 +42,13 @@ pub fn member_name(cluster: &str) -> String {
     format!("{}-{cluster}", label::MEMBER)
 }
 
-/// Connects to the API servers of `servers` by their addresses.
+/// Connects to the API servers of `servers` by their addresses, as `caller` or as the user whom a credential names.
 fn dial(servers: BTreeMap<String, Arc<Server>>, net: Arc<Net>, caller: Caller) -> Dial {
-    Dial::new(move |url, _, _| {
+    Dial::new(move |url, user| {
         let found = servers.values().find(|server| address(&server.name) == url.trim_end_matches('/'));
         let server = found.ok_or_else(|| Error::Server(url.to_owned()))?;
-        Ok(net.client(server, caller.clone()))
+        let user = user.unwrap_or(&caller.user).to_owned();
+        Ok(net.client(server, Caller { user, ..caller.clone() }))
     })
 }
 
@@ -88,7 +89,8 @@ impl World {
             user: format!("system:serviceaccount:{namespace}:{name}"),
         };
         let client = self.net.client(self.server(cluster), account(SYSTEM, program));
-        let remote = account(&area::name(&self.plan.set), &access::account(cluster));
+        let set = self.set_of(cluster).unwrap_or_default();
+        let remote = account(&area::name(set), &access::account(cluster));
         let Ok(metrics) = Metrics::new() else { panic!("metrics do not fit together") };
         let stop = CancellationToken::new();
         let starts = self.daemons().get(process).map_or(0, |daemon| daemon.starts) + 1;
@@ -101,19 +103,22 @@ impl World {
             ready: Readiness::default(),
             stop: stop.clone(),
         };
-        let seconds = self.plan.lease_seconds.to_string();
+        let (seconds, own_address) = (self.plan.lease_seconds.to_string(), address(cluster));
         let shared = ["--lease-seconds", &seconds, "--namespace", SYSTEM].into_iter();
         let shared = shared.chain(replica.map(|replica| ["--replica", replica]).into_iter().flatten());
         let span = tracing::error_span!("daemon", at = process);
         let mut tasks = JoinSet::new();
         if program == label::LEADER {
-            let args = leader::Args::parse_from([program].into_iter().chain(shared));
+            let bind = self.plan.bind.then_some(["--bind", "--bind-address", &own_address]);
+            let flags = shared.chain(bind.into_iter().flatten());
+            let args = leader::Args::parse_from([program].into_iter().chain(flags));
             let of_daemon = args.daemon.clone();
             let run = |env: Env| leader::run(env, args);
             tasks.spawn(live_as_daemon(program, of_daemon, works_with, instance, run).instrument(span));
         } else {
             let offload = self.plan.offload.then_some("--offload");
-            let flags = shared.chain(["--probe", "off"]).chain(offload);
+            let bind = self.plan.bind.then_some("--bind");
+            let flags = shared.chain(["--probe", "off"]).chain(offload).chain(bind);
             let args = member::Args::parse_from([program].into_iter().chain(flags));
             let of_daemon = args.daemon.clone();
             let run = |env: Env| member::run(args, env);
@@ -150,6 +155,11 @@ impl World {
     pub fn is_running(&self, name: &str) -> bool {
         self.check();
         self.daemons().get(name).is_some_and(|daemon| !daemon.tasks.is_empty())
+    }
+
+    /// How often a daemon was started.
+    pub fn starts(&self, name: &str) -> u32 {
+        self.daemons().get(name).map_or(0, |daemon| daemon.starts)
     }
 
     /// Ends all daemons.

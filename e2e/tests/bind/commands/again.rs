@@ -26,7 +26,7 @@ async fn unread(world: &World, line: &str) {
     assert!(ran.status.success(), "{:?}: {}", ran.status.code(), String::from_utf8_lossy(&ran.stderr));
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_second_run_mends_what_is_missing_and_refuses_what_it_would_not_do() {
     BINDING.beside(async |world| {
         let (leader, west) = (world.leader(), world.cluster("west"));

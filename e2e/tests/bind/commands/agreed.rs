@@ -22,7 +22,7 @@ async fn have_rights(west: &Cluster, apis: [&Offered; 2]) -> [bool; 2] {
     [has_right(west, apis[0]).await, has_right(west, apis[1]).await]
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn an_export_with_more_than_was_agreed_to_is_refused_by_name_until_somebody_agrees() {
     BINDING.beside(async |world| {
         let (leader, west) = (world.leader(), world.cluster("west"));

@@ -77,7 +77,7 @@ async fn plays(world: &World, cns: &str, kubeconfig: &ByteString, request: &Valu
     bindings.patch_status(&asked, &PatchParams::default(), &status).await.unwrap();
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn b9_kube_binds_command_line_binds_an_api_of_our_provider_once_somebody_agrees() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

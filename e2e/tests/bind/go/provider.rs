@@ -75,7 +75,7 @@ impl<'a> Provider<'a> {
     }
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn our_konnector_works_with_gos_backend() {
     BINDING.alone(async |world| {
         let (leader, east) = (world.leader(), world.cluster("east"));

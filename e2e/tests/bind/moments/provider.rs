@@ -87,7 +87,7 @@ fn is_succeeded(phase: Phase) -> Result<(), String> {
     if phase == Phase::Succeeded { Ok(()) } else { Err(format!("{phase:?}")) }
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_leader_that_is_killed_after_every_write_ends_what_it_began() {
     BINDING.alone(async |world| {
         let leader = world.leader();

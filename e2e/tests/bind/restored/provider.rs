@@ -56,7 +56,7 @@ async fn much_is_written(leader: &Cluster, namespace: &str) {
     stream::iter(0..WRITES).map(write).buffer_unordered(16).collect::<Vec<_>>().await;
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_provider_that_is_restored_is_read_anew_and_statuses_flow_again() {
     BINDING.alone(async |world| {
         // Nobody restores this one: after that, too, no copy is taken back whose object was not seen.

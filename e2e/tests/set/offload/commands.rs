@@ -32,7 +32,7 @@ pub(super) async fn says(world: &World, command: &str, part: &str) {
     .await;
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn what_takes_twins_along_asks_first_and_is_waited_for() {
     OFFLOADING.alone(async |world| {
         agreed(world).await;
@@ -67,7 +67,7 @@ fn what_takes_twins_along_asks_first_and_is_waited_for() {
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn commands_say_why_nobody_acts() {
     OFFLOADING.alone(async |world| {
         agreed(world).await;

@@ -143,7 +143,7 @@ async fn lists_refused(world: &World, cluster: &str) -> Result<(), String> {
     if listed.lines().any(is_row) { Ok(()) } else { Err(listed) }
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_namespace_that_is_not_ours_is_never_touched() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));
@@ -175,7 +175,7 @@ fn a_namespace_that_is_not_ours_is_never_touched() {
 }
 
 /// Somebody deletes a twin, and its host may not make it again for a while: no event says when it may.
-#[e2e::test]
+#[e2e::test(real)]
 fn a_twin_that_could_not_be_made_is_made_when_nothing_is_in_its_way_any_more() {
     const POLICY: &str = "no-twin-again";
     OFFLOADING.alone(async |world| {

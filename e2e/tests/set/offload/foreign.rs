@@ -82,7 +82,7 @@ async fn is_refused(west: &Cluster, refused: bool) -> Result<(), String> {
     if answer.is_err() == refused { Ok(()) } else { Err(format!("{answer:?}")) }
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_node_whose_labels_are_refused_says_so_and_is_not_given_up() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));

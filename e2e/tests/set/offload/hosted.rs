@@ -136,7 +136,7 @@ fn a_pod_that_has_finished_is_never_made_again() {
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn what_a_hostile_home_asks_for_is_refused_and_it_is_told_why() {
     OFFLOADING.alone(async |world| {
         let guest = Guest::new(world, "hostile").await;

@@ -84,7 +84,7 @@ fn cluster_roles(cluster: &Cluster) -> Api<ClusterRole> {
     Api::all(cluster.client.clone())
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn without_kinds_or_rights_the_peers_say_so_and_services_go_on() {
     OFFLOADING.alone(async |world| {
         agreed(world).await;
@@ -146,7 +146,7 @@ fn a_status_that_an_older_crd_did_not_keep_is_written_again_when_the_crd_is_put_
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn under_a_leader_of_antreas_the_peer_says_so_and_services_go_on() {
     OFFLOADING.alone(async |world| {
         agreed(world).await;

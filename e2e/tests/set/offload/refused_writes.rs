@@ -93,7 +93,7 @@ async fn label(world: &World, name: &str, value: Option<&str>) {
     namespaces.patch(name, &PatchParams::default(), &patch).await.unwrap();
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn each_write_for_a_namespace_that_is_refused_is_reported_and_done_when_it_is_accepted() {
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));

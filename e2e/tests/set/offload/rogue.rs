@@ -18,7 +18,6 @@ use cli::objects::access;
 use e2e::{
     account::by_token,
     fixture::{AREA, SET, World},
-    shared::RUNTIME,
     waiting::eventually,
 };
 use k8s_openapi::{
@@ -76,17 +75,14 @@ impl<'a> Rogue<'a> {
         })
         .await;
         let mut renews = JoinSet::new();
-        renews.spawn_on(
-            async move {
-                loop {
-                    let now = json!({"spec": {"renewTime": format!("{:.6}", Timestamp::now())}});
-                    let name = member_lease(HOST);
-                    leases.patch(&name, &PatchParams::default(), &Patch::Merge(now)).await.unwrap();
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                }
-            },
-            RUNTIME.handle(),
-        );
+        renews.spawn(async move {
+            loop {
+                let now = json!({"spec": {"renewTime": format!("{:.6}", Timestamp::now())}});
+                let name = member_lease(HOST);
+                leases.patch(&name, &PatchParams::default(), &Patch::Merge(now)).await.unwrap();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
         Self { world, client, renews }
     }
 

@@ -12,7 +12,6 @@ use e2e::{
     waiting::{VOUCHED, eventually, throughout, within},
     watched::Watched,
 };
-use fleet::Component;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Condition};
 use serde_json::{Value, json};
 
@@ -110,12 +109,11 @@ fn while_only_the_leader_is_away_the_node_stays_ready_and_takes_no_new_pods() {
         kubelet_says(east, "hubless-west", "web", running("10.99.0.7")).await;
         is(world, &ns, "web", "Running", "").await;
         let pods = [Watched::<Pod>::of(west, &ns).await, Watched::<Pod>::of(east, "hubless-west").await];
-        let leader = world.real().fleet.cluster("leader").unwrap();
-        leader.kill(Component::ApiServer).await.unwrap();
+        world.kill_api_server("leader").await;
         let begun = Instant::now();
         eventually("ready, without new Pods", || seen(false)).await;
         throughout(OUTAGE.saturating_sub(begun.elapsed()), "and stays so", || seen(false)).await;
-        leader.start(Component::ApiServer).await.unwrap();
+        world.start_api_server("leader").await;
         eventually("with new Pods again", || seen(true)).await;
         pods.iter().for_each(|pods| pods.nothing_deleted("no Pod goes"));
         is(world, &ns, "web", "Running", "").await;

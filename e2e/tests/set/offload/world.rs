@@ -8,7 +8,7 @@ use api::offload::{
 use e2e::{
     cluster::Cluster,
     fixture::{SET, make_whole},
-    pool::Pool,
+    pool::{Pool, Set},
     waiting::eventually,
     world::World,
 };
@@ -23,17 +23,15 @@ use serde_json::{Value, json};
 pub(super) static OFFLOADING: Pool = Pool::new(
     "e2e-offload",
     &["leader", "west", "east"],
+    Set { name: SET, offload: true },
     |world| Box::pin(offloading(world)),
     |world| Box::pin(make_whole(world)),
 );
 
 async fn offloading(mut world: World) -> World {
-    world.add_set(&composition(&world)).await;
+    let set = Composition { offload: true, ..Composition::of_all(&world.real().fleet, SET) };
+    world.add_set(&set).await;
     world
-}
-
-pub(super) fn composition(world: &World) -> Composition {
-    Composition { offload: true, ..Composition::of_all(&world.real().fleet, SET) }
 }
 
 /// What the administrator of a cluster says about another one, and changes of what was said.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kit::client::kubeconfig::Target;
+use kit::client::{Dial, kubeconfig::Target};
 use kube::Client;
 
 /// Watches that share a connection.
@@ -19,13 +19,14 @@ pub(crate) struct Stream {
 
 /// Those of one contract.
 pub(super) struct Connections {
+    dial: Dial,
     target: Target,
     open: Vec<(Client, Arc<()>)>,
 }
 
 impl Connections {
-    pub(super) fn new(target: Target) -> Self {
-        Self { target, open: Vec::new() }
+    pub(super) fn new(dial: Dial, target: Target) -> Self {
+        Self { dial, target, open: Vec::new() }
     }
 
     /// A client for one more watch; nothing where there are too many.
@@ -37,7 +38,7 @@ impl Connections {
             Some(found) => found,
             None if self.open.len() >= CONNECTIONS => return None,
             None => {
-                let new = (self.target.connect().ok()?, Arc::new(()));
+                let new = (self.dial.connect(&self.target).ok()?, Arc::new(()));
                 self.open.push(new.clone());
                 new
             }
@@ -54,7 +55,7 @@ mod tests {
     #[tokio::test]
     async fn a_contract_has_only_so_many_connections_and_those_of_ended_watches_are_free_again() {
         let target = Target::read(&kubeconfig("kube-bind-37p3oxx6sh4fd", "t")).unwrap();
-        let mut connections = Connections::new(target);
+        let mut connections = Connections::new(Dial::default(), target);
         let mut all: Vec<_> = std::iter::from_fn(|| connections.one_more()).collect();
         assert_eq!((all.len(), connections.open.len()), (WATCHES_MAX, CONNECTIONS));
         all.truncate(WATCHES);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use api::{label::MEMBER, view::Meta};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kit::{
-    client::kubeconfig::Target,
+    client::{Dial, kubeconfig::Target},
     failure::classify,
     write::{Error, Writer},
 };
@@ -41,7 +41,9 @@ impl Heartbeat {
                 return Ok(());
             }
         };
-        if let Err(why) = leads_to(&target, &self.contract.cluster_namespace.uid).await {
+        if let Err(why) =
+            leads_to(&self.contract.env.dial, &target, &self.contract.cluster_namespace.uid).await
+        {
             kept(why);
             return Err(Error::Stale);
         }
@@ -70,8 +72,8 @@ fn mirrored(theirs: &[u8], have: Option<&[u8]>, cluster_namespace: &str) -> Resu
 }
 
 /// Whether it is the cluster namespace of this uid that answers there; why it is not.
-async fn leads_to(target: &Target, uid: &str) -> Result<(), String> {
-    let client = target.connect().map_err(|error| error.to_string())?;
+async fn leads_to(dial: &Dial, target: &Target, uid: &str) -> Result<(), String> {
+    let client = dial.connect(target).map_err(|error| error.to_string())?;
     let namespaces = Api::<Meta<Namespace>>::all(client);
     match tokio::time::timeout(ANSWERS, namespaces.get(&target.namespace)).await {
         Ok(Ok(there)) if there.uid().as_deref() == Some(uid) => Ok(()),

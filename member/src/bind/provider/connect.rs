@@ -46,7 +46,7 @@ pub(super) async fn connect(
     link: &watch::Sender<Link>,
     stop: &CancellationToken,
 ) -> Option<Contract> {
-    let client = match target.connect() {
+    let client = match env.dial.connect(&target) {
         Ok(client) => client,
         Err(error) => {
             broken(link, Unusable::Kubeconfig(error), stop).await;

@@ -42,6 +42,11 @@ fn undeclared_shape(path: &str, items: &[Value], has_schema: bool) -> Shape {
         "conditions" if all_have("type") => keyed(&["type"]),
         "finalizers" => Shape::Set,
         "ownerReferences" => keyed(&["uid"]),
+        "containers" | "initContainers" | "env" | "volumes" | "schedulingGates" if !has_schema => {
+            keyed(&["name"])
+        }
+        "volumeMounts" if !has_schema => keyed(&["mountPath"]),
+        "podIPs" if !has_schema => keyed(&["ip"]),
         "ports" if !has_schema && are_ports_of_service(items) => keyed(&["port", "protocol"]),
         _ => Shape::Atomic,
     }

@@ -105,12 +105,22 @@ fn check_limits(path: &str, value: &Value, schema: &Value, causes: &mut Vec<Caus
                 causes.push(Cause::invalid(path, &list.len().into(), &why));
             }
             if let Some(limit) = above("maxItems", length) {
-                let why = format!("Too many: {length}: must have at most {limit} items");
-                causes.push(Cause::new("FieldValueTooMany", path, why));
+                causes.push(too_many(path, length, limit));
+            }
+        }
+        Value::Object(map) => {
+            let length = map.len() as f64;
+            if let Some(limit) = above("maxProperties", length) {
+                causes.push(too_many(path, length, limit));
             }
         }
         _ => {}
     }
+}
+
+fn too_many(path: &str, length: f64, limit: f64) -> Cause {
+    let why = format!("Too many: {length}: must have at most {limit} items");
+    Cause::new("FieldValueTooMany", path, why)
 }
 
 fn is_of_type(value: &Value, expected: &str) -> bool {

@@ -52,7 +52,7 @@ impl State {
         self.store_new(&target, request, new, None)
     }
 
-    fn next_suffix(&mut self) -> String {
+    pub(in crate::api) fn next_suffix(&mut self) -> String {
         let random = self.next_random();
         let letter = |at: u32| char::from(LETTERS[((random >> (8 * at)) % LETTERS.len() as u64) as usize]);
         (0..SUFFIX).map(letter).collect()
@@ -121,6 +121,7 @@ impl State {
             Some(managed) => new["metadata"]["managedFields"] = managed,
             None => self.manage(target, request, &now, |write| write.updated(None, &mut new)),
         }
+        self.complete(target, &mut new)?;
         tidy(&mut new);
         if request.is_dry_run() {
             return Ok(Object::new(new, kind.revision));

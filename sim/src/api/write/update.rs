@@ -82,7 +82,7 @@ impl State {
             return Err(Refusal::invalid(kind, &target.name, &[cause]));
         }
         self.admit(target, request, &mut new, Some(was))?;
-        if is_same(&new, was, managed) {
+        if is_same(&new, was) {
             return Ok(old.clone());
         }
         if kind.generation && specification(kind, &new) != specification(kind, was) {
@@ -107,13 +107,50 @@ impl State {
     pub(super) fn bind(&mut self, target: &Target, request: &Request) -> Result<Response> {
         let binding = request.json()?;
         let old = self.find(target)?;
+        let node = &old.value["spec"]["nodeName"];
+        if old.is_terminating() || node.is_string() {
+            let name = &target.name;
+            let why = match node.as_str() {
+                Some(node) => format!("pod {name} is already assigned to node {node:?}"),
+                None => format!("pod {name} is being deleted, cannot be assigned to a host"),
+            };
+            let message = format!("Operation cannot be fulfilled on pods/binding {name:?}: {why}");
+            let mut refusal = Refusal::new(409, "Conflict", message).about(&target.kind, name);
+            refusal.details["kind"] = json!("pods/binding");
+            return Err(refusal);
+        }
         let mut new = old.value.clone();
         new["spec"]["nodeName"] = binding["target"]["name"].clone();
+        let scheduled = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": rfc3339(0)});
+        match new["status"]["conditions"].as_array_mut() {
+            Some(conditions) => {
+                conditions.retain(|condition| condition["type"] != "PodScheduled");
+                conditions.push(scheduled);
+            }
+            None => new["status"]["conditions"] = json!([scheduled]),
+        }
         self.commit(&target.kind, target.key(), Some(old), Some(new));
-        let status =
-            json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-        Ok(Response::json(201, &status))
+        Ok(done())
     }
+
+    /// Deletes a Pod as its budgets allow; there are none.
+    pub(super) fn evict(&mut self, target: &Target, request: &Request) -> Result<Response> {
+        let eviction = request.json()?;
+        let body = eviction["deleteOptions"].to_string();
+        let deletion = Request {
+            body: if eviction["deleteOptions"].is_null() { "".into() } else { body.into() },
+            ..request.clone()
+        };
+        self.delete(target, &deletion)?;
+        Ok(done())
+    }
+}
+
+/// The answer to a subresource that does something.
+fn done() -> Response {
+    let status =
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    Response::json(201, &status)
 }
 
 fn finalizers(object: &Value) -> Vec<Value> {
@@ -149,28 +186,29 @@ fn limited(target: &Target, was: &Value, mut new: Value) -> Value {
 
 fn fix_metadata(was: &Value, new: &mut Value, managed: Managed) -> Result<()> {
     let metadata = metadata_of(new)?;
+    // Whoever writes entries replaces them.
+    let is_managed = metadata
+        .get("managedFields")
+        .and_then(Value::as_array)
+        .is_some_and(|entries| entries.iter().any(|entry| entry["manager"].is_string()));
     let mut keep = |key: &str| match was["metadata"].get(key) {
         Some(value) => drop(metadata.insert(key.into(), value.clone())),
         None => drop(metadata.remove(key)),
     };
     FIXED.iter().for_each(|key| keep(key));
-    if managed == Managed::ByUpdate {
+    if managed == Managed::ByUpdate && !is_managed {
         keep("managedFields");
     }
     Ok(())
 }
 
 /// Reports whether nothing has changed, apart from times in the managed fields.
-fn is_same(new: &Value, old: &Value, managed: Managed) -> bool {
+fn is_same(new: &Value, old: &Value) -> bool {
     let without = |object: &Value| {
         let mut object = object.clone();
         object["apiVersion"] = Value::Null;
-        if managed == Managed::ByApply {
-            let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
-            entries.into_iter().flatten().for_each(|entry| entry["time"] = Value::Null);
-        } else {
-            object["metadata"]["managedFields"] = Value::Null;
-        }
+        let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+        entries.into_iter().flatten().for_each(|entry| entry["time"] = Value::Null);
         object
     };
     without(new) == without(old)

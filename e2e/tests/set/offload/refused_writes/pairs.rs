@@ -60,7 +60,7 @@ async fn node_changes(world: &World, subresource: Option<&str>, patch: Value) {
     .unwrap();
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn each_write_about_a_cluster_that_is_refused_is_reported_and_done_when_it_is_accepted() {
     OFFLOADING.alone(async |world| {
         creates(world).await;
@@ -70,7 +70,7 @@ fn each_write_about_a_cluster_that_is_refused_is_reported_and_done_when_it_is_ac
     });
 }
 
-#[e2e::test]
+#[e2e::test(real)]
 fn a_record_whose_deletion_is_refused_keeps_no_other_one_when_its_cluster_leaves() {
     OFFLOADING.alone(async |world| {
         let (west, leader) = (world.cluster("west"), world.leader());
