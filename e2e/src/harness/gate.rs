@@ -33,7 +33,6 @@ pub const GATE: &[(&str, &str)] = &[
     ("set::replicas::of_several_replicas_one_writes_and_another_takes_its_place", "several replicas"),
     ("set::antrea::an_antrea_member_exports_imports_and_withdraws", "a member of Antrea's"),
     ("set::antrea_leader::a_member_of_ours_takes_part_under_an_antrea_leader", "a leader of Antrea's"),
-    ("areas::apart::exports_do_not_cross_sets", "two sets under one leader"),
     // Offloading.
     (
         "set::offload::round::a_namespace_gets_its_twin_in_a_selected_cluster_and_loses_it_again",
@@ -50,7 +49,6 @@ pub const GATE: &[(&str, &str)] = &[
     ("bind::whole::b1_from_a_request_to_a_status_and_back_to_nothing", "a request"),
     ("bind::refused::what_the_consumers_own_api_server_refuses_is_said_there_and_done_later", "a refusal"),
     ("bind::quiet::a_settled_contract_writes_heartbeats_alone_and_a_restart_nothing", "a restart"),
-    ("bind::restored::d8_what_a_restored_consumer_lacks_keeps_its_copies", "objects that vanish"),
     ("bind::go::gos_konnector_works_with_our_provider_and_ours_takes_over_from_it", "kube-bind's konnector"),
     // Commands.
     ("bind::commands::from_a_provider_to_a_status_and_back_by_commands", "`freeport bind`"),
