@@ -9,6 +9,7 @@
 //! | `store` | objects, their versions, and the last changes of each kind |
 //! | `read` | get, list, pages |
 //! | `watch` | watches: initial events, changes, bookmarks |
+//! | `witness` | shows each write to the monitor of invariants |
 //! | `write` | create, update, patch, apply |
 //! | `delete` | deletion: preconditions, finalizers, grace |
 //! | `review` | what is answered and not stored: tokens, reviews, the server's version |
@@ -34,6 +35,7 @@ mod store;
 #[cfg(test)]
 pub(crate) mod testkit;
 mod watch;
+mod witness;
 mod write;
 
 use std::{
@@ -45,8 +47,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use self::defaults::Addresses;
+use self::witness::Witness;
 pub(crate) use self::{kind::Kind, store::State};
 pub use self::{request::Request, response::Response, watch::WatchEvent};
+use crate::invariant::{Author, Monitor};
 
 /// One API server.
 pub struct Server {
@@ -72,9 +76,18 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Shows all writes from now on to a monitor.
+    pub(crate) fn show(&self, monitor: &Arc<Monitor>) {
+        self.lock().witness = Some(Witness { cluster: self.name.clone(), monitor: monitor.clone() });
+    }
+
     /// Answers a request.
     pub fn answer(&self, request: &Request) -> Response {
-        self.lock().answer(request).unwrap_or_else(|refusal| refusal.response())
+        let mut state = self.lock();
+        state.author = request.author.clone();
+        let answer = state.answer(request).unwrap_or_else(|refusal| refusal.response());
+        state.author = Author::Other;
+        answer
     }
 
     /// Creates or replaces an object, as an administrator does. Panics if the server refuses it.
@@ -144,12 +157,19 @@ impl Server {
 
     /// Puts a backup in place of what is stored. All watches end, and none can start at an older version.
     pub fn restore(&self, backup: &Backup) {
-        *self.lock() = backup.0.copy();
+        self.lock().become_another(backup.0.copy());
+    }
+
+    /// Forgets what is stored, and who is shown what is written.
+    pub(crate) fn forget(&self) {
+        let mut state = self.lock();
+        *state = state.successor(0);
     }
 
     /// Puts a new cluster in place of this one. All watches end.
     pub fn replace(&self, seed: u64) {
         let mut state = self.lock();
-        *state = state.successor(seed);
+        let successor = state.successor(seed);
+        state.become_another(successor);
     }
 }

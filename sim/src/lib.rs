@@ -6,6 +6,7 @@
 //! | [`clock`] | clocks and random numbers of the C library, virtual |
 //! | [`api`] | an API server in memory |
 //! | `controllers` | controllers of Kubernetes that every cluster has |
+//! | [`invariant`] | what always holds, checked at every write |
 //! | [`net`] | the network between clients and API servers: latency, faults, a log |
 //! | [`world`] | a ClusterSet and its daemons |
 
@@ -13,6 +14,7 @@ pub mod api;
 mod authority;
 pub mod clock;
 mod controllers;
+pub mod invariant;
 pub mod net;
 pub mod simulation;
 pub mod world;

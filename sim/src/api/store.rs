@@ -10,8 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Kind, defaults::Addresses, kind::built_in, read::Pages, watch::Watcher};
-use crate::clock::Random;
+use super::{Kind, defaults::Addresses, kind::built_in, read::Pages, watch::Watcher, witness::Witness};
+use crate::{clock::Random, invariant::Author};
 
 /// Number of changes per kind that a watch may start at.
 const HISTORY: usize = 4096;
@@ -28,7 +28,7 @@ pub(crate) struct State {
     /// No watch can start at a version before this one.
     base: u64,
     kinds: BTreeMap<GroupResource, Arc<Kind>>,
-    collections: BTreeMap<GroupResource, Collection>,
+    pub(super) collections: BTreeMap<GroupResource, Collection>,
     /// Objects with ownerReferences.
     dependents: BTreeSet<(GroupResource, Key)>,
     pub(super) pages: Pages,
@@ -39,6 +39,9 @@ pub(crate) struct State {
     /// Certificate of the server's authority, PEM.
     authority: String,
     pub(super) writes: u64,
+    /// Who makes the request that is answered.
+    pub(super) author: Author,
+    pub(super) witness: Option<Witness>,
     /// Time, plural of the kind, name.
     pub(super) deletions: Vec<(Instant, String, String)>,
 }
@@ -98,6 +101,8 @@ impl State {
             dual,
             authority: authority.to_owned(),
             writes: 0,
+            author: Author::default(),
+            witness: None,
             deletions: Vec::new(),
         };
         state.install_first_objects();
@@ -133,7 +138,7 @@ impl State {
         Self::new(seed, self.dual, self.addresses, &self.authority)
     }
 
-    /// A copy without watches, history and pages.
+    /// A copy without watches, history, pages and witness.
     pub(super) fn copy(&self) -> Self {
         let bare = |all: &Collection| Collection { objects: all.objects.clone(), ..Collection::default() };
         Self {
@@ -152,6 +157,8 @@ impl State {
             dual: self.dual,
             authority: self.authority.clone(),
             writes: self.writes,
+            author: Author::default(),
+            witness: None,
             deletions: self.deletions.clone(),
         }
     }
@@ -240,6 +247,13 @@ impl State {
         value["metadata"]["resourceVersion"] = json!(version.to_string());
         let object = Object::new(value, kind.revision);
         self.note_owners(kind, &key, &object, is_deletion);
+        self.witness(
+            &kind.plural,
+            &key,
+            before.as_ref(),
+            Some(&object).filter(|_| !is_deletion),
+            &self.author,
+        );
         if is_deletion {
             self.deletions.push((Instant::now(), kind.plural.clone(), key.1.clone()));
         }
