@@ -29,11 +29,26 @@ pub enum Defect {
     WrongDelete,
     /// That there are fewer endpoints is not written.
     StaleEndpoint,
+    /// One renewal of a Lease confirms an absence.
+    OneRenewal,
+    /// What a watch tells counts, though an answer to a write has told newer news.
+    LateNews,
 }
 
 impl Defect {
     /// Each of them.
-    pub const ALL: [Self; 4] = [Self::LostEvent, Self::SkippedVouch, Self::WrongDelete, Self::StaleEndpoint];
+    pub const ALL: [Self; 6] = [
+        Self::LostEvent,
+        Self::SkippedVouch,
+        Self::WrongDelete,
+        Self::StaleEndpoint,
+        Self::OneRenewal,
+        Self::LateNews,
+    ];
+
+    /// Those that a few chaos runs of real programs find.
+    pub const COARSE: [Self; 4] =
+        [Self::LostEvent, Self::SkippedVouch, Self::WrongDelete, Self::StaleEndpoint];
 
     /// Its name in [`VARIABLE`].
     pub fn name(self) -> &'static str {
@@ -42,6 +57,8 @@ impl Defect {
             Self::SkippedVouch => "skipped-vouch",
             Self::WrongDelete => "wrong-delete",
             Self::StaleEndpoint => "stale-endpoint",
+            Self::OneRenewal => "one-renewal",
+            Self::LateNews => "late-news",
         }
     }
 
