@@ -13,7 +13,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::json;
-use sim::net::Caller;
+use sim::{invariant::Author, net::Caller};
 
 use crate::{
     fixture::World,
@@ -38,7 +38,7 @@ pub async fn client(server: &str, ca: &ByteString, token: &str) -> Client {
 pub async fn by_token(world: &World, cluster: &str, namespace: &str, name: &str) -> Client {
     if let Ground::Simulated(Simulated { world, .. }) = &world.ground {
         let user = format!("system:serviceaccount:{namespace}:{name}");
-        return world.client(cluster, Caller { process: name.to_owned(), user });
+        return world.client(cluster, Caller { process: name.to_owned(), user, author: Author::Other });
     }
     let server = world.address(cluster);
     let (ca, token) = credential(world, cluster, namespace, name).await;

@@ -12,16 +12,24 @@
 //! | [`held`] | what the clusters hold |
 //! | [`oracle`] | what has to be there, by what users have: pure |
 //! | [`vigil`] | imports that nobody takes back, watched all along |
+//! | [`trial`] | a run, and everything that has to be right in it |
+//! | [`hunt`] | trials of many seeds on the simulated ground |
+//! | [`coverage`] | which operations met which faults: pure |
+//! | [`shrink`] | fewer steps that fail in the same way |
 //! | [`traces`] | what the daemons wrote: pure |
 
 pub mod beginning;
+pub mod coverage;
 pub mod crew;
 pub mod disorders;
 pub mod held;
+pub mod hunt;
 pub mod oracle;
 pub mod places;
 pub mod plan;
 pub mod run;
+pub mod shrink;
 pub mod traces;
+pub mod trial;
 pub mod users;
 pub mod vigil;

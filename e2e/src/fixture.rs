@@ -23,7 +23,7 @@ pub const SET: &str = "demo";
 pub const AREA: &str = "clusterset-demo";
 pub const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
 /// Their IP families: Services of `leader` and `east` can have IPv6, too.
-const FAMILIES: [&str; 3] = ["leader=dual", "east=dual", "west=ipv4"];
+pub(crate) const FAMILIES: [&str; 3] = ["leader=dual", "east=dual", "west=ipv4"];
 
 /// The ClusterSet of all tests that get along with each other.
 static SHARED: Shared<World> = Shared::new("shared", FAMILIES.len(), || {

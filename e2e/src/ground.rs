@@ -22,6 +22,11 @@ thread_local! {
 /// tests of real programs run beside them.
 pub(crate) fn simulated<T: Send>(test: impl FnOnce() -> T + Send) -> T {
     let _slot = Slot::take();
+    on_own_stack(test)
+}
+
+/// Runs `test` on a thread with a stack of its own, on the simulated ground.
+pub(crate) fn on_own_stack<T: Send>(test: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || {
             IS_SIMULATED.set(true);
@@ -41,8 +46,13 @@ pub fn is_simulated() -> bool {
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    fn bytes(&self) -> Vec<u8> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// All of it; it starts anew.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The last lines of all daemons.

@@ -7,6 +7,8 @@ use std::{
     env,
     hash::{DefaultHasher, Hash, Hasher},
     panic::{AssertUnwindSafe, resume_unwind},
+    thread,
+    time::Duration,
 };
 
 use futures::FutureExt;
@@ -53,31 +55,71 @@ pub fn plan(clusters: &[&str], sets: &[(&str, &[&str])]) -> Plan {
 /// Runs `test` in what is planned.
 pub fn with<F: Future<Output = ()>>(plan: Plan, test: impl FnOnce(&'static World) -> F) {
     crate::note!("FREEPORT_SIM_SEED={}", plan.seed);
+    let ended = simulate(plan, true, test);
+    if let Err(failure) = ended.result {
+        record::keep_file("network.log", ended.network.as_bytes());
+        record::keep_file("daemons.log", &ended.daemons);
+        resume_unwind(failure);
+    }
+}
+
+/// A simulation that has ended.
+pub(crate) struct Ended<T> {
+    pub(crate) result: thread::Result<T>,
+    /// Virtual time that it took.
+    pub(crate) lasted: Duration,
+    /// How many requests and events of watches there were.
+    pub(crate) counts: (u64, u64),
+    /// Log of the network.
+    pub(crate) network: String,
+    /// What the daemons logged, if that was kept.
+    pub(crate) daemons: Vec<u8>,
+}
+
+/// Runs `test` on this thread in a new ClusterSet. Keeps what the daemons log only if `logs`.
+pub(crate) fn simulate<T, F: Future<Output = T>>(
+    plan: Plan,
+    logs: bool,
+    test: impl FnOnce(&'static World) -> F,
+) -> Ended<T> {
     let log = Log::default();
-    let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).with_ansi(false).finish();
+    let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).with_ansi(false);
+    let subscriber = subscriber.with_max_level(logs.then_some(tracing::Level::INFO)).finish();
     tracing::subscriber::with_default(subscriber, || {
         simulation::here(plan.seed, || async {
             let world = sim::world::World::new(plan);
             record::clock_starts();
+            // Tests have it for ever; what it holds ends with them.
             let world: &'static World = Box::leak(Box::new(World::simulated(world, log.clone())));
-            let ended = AssertUnwindSafe(run(world, test)).catch_unwind().await;
-            let world = world.sim();
-            world.end();
-            if let Err(failure) = ended {
-                record::keep_file("network.log", world.net.take_log().as_bytes());
-                record::keep_file("daemons.log", &log.bytes());
-                resume_unwind(failure);
-            }
-        });
-    });
+            let result = AssertUnwindSafe(run(world, test)).catch_unwind().await;
+            let sim = world.sim();
+            sim.end();
+            let (lasted, counts) = (sim.lasted(), sim.net.counts());
+            Ended { result, lasted, counts, network: sim.net.take_log(), daemons: log.take() }
+        })
+    })
 }
 
-async fn run<F: Future<Output = ()>>(world: &'static World, test: impl FnOnce(&'static World) -> F) {
-    world.sim().start_all();
-    eventually("all members are connected", || async { world.sim().is_connected() }).await;
-    test(world).await;
-    world.sim().check();
+async fn run<T, F: Future<Output = T>>(world: &'static World, test: impl FnOnce(&'static World) -> F) -> T {
+    let sim = world.sim();
+    let whole = async {
+        sim.start_all();
+        eventually("all members are connected", || async { sim.is_connected() }).await;
+        test(world).await
+    };
+    let result = tokio::select! {
+        biased;
+        violation = sim.violated() => {
+            panic!("{violation}\nFREEPORT_SIM_SEED={}\n{}", sim.plan.seed, sim.net.log_tail(LAST_LINES))
+        }
+        result = whole => result,
+    };
+    sim.check();
+    result
 }
+
+/// Lines of the network's log in the failure of a test that broke an invariant.
+const LAST_LINES: usize = 20;
 
 fn seed() -> u64 {
     if let Ok(seed) = env::var("FREEPORT_SIM_SEED") {

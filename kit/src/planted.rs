@@ -1,13 +1,7 @@
-//! Defects that a test puts into a daemon: a chaos run that does not find them proves nothing. A build without debug assertions, as images
-//! hold it, has none of them.
+//! Defects that a test puts into a daemon: a chaos run that does not find them proves nothing. A process has one by its environment, a thread by
+//! [`plant`]: a simulation is one thread. A build without debug assertions, as images hold it, has none of them.
 
-use std::{
-    env,
-    sync::{
-        LazyLock,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{cell::Cell, env, sync::LazyLock};
 
 /// Names the defect of this process.
 pub const VARIABLE: &str = "FREEPORT_PLANTED";
@@ -17,7 +11,12 @@ const LOST: u64 = 9;
 
 static PLANTED: LazyLock<Option<Defect>> =
     LazyLock::new(|| env::var(VARIABLE).ok().and_then(|name| Defect::named(&name)));
-static TOLD: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static OF_THREAD: Cell<Option<Defect>> = const { Cell::new(None) };
+    /// Changes that watches of this thread told while [`Defect::LostEvent`] was planted.
+    static TOLD: Cell<u64> = const { Cell::new(0) };
+}
 
 /// What is wrong with a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +29,26 @@ pub enum Defect {
     WrongDelete,
     /// That there are fewer endpoints is not written.
     StaleEndpoint,
+    /// One renewal of a Lease confirms an absence.
+    OneRenewal,
+    /// What a watch tells counts, though an answer to a write has told newer news.
+    LateNews,
 }
 
 impl Defect {
     /// Each of them.
-    pub const ALL: [Self; 4] = [Self::LostEvent, Self::SkippedVouch, Self::WrongDelete, Self::StaleEndpoint];
+    pub const ALL: [Self; 6] = [
+        Self::LostEvent,
+        Self::SkippedVouch,
+        Self::WrongDelete,
+        Self::StaleEndpoint,
+        Self::OneRenewal,
+        Self::LateNews,
+    ];
+
+    /// Those that a few chaos runs of real programs find.
+    pub const COARSE: [Self; 4] =
+        [Self::LostEvent, Self::SkippedVouch, Self::WrongDelete, Self::StaleEndpoint];
 
     /// Its name in [`VARIABLE`].
     pub fn name(self) -> &'static str {
@@ -43,22 +57,35 @@ impl Defect {
             Self::SkippedVouch => "skipped-vouch",
             Self::WrongDelete => "wrong-delete",
             Self::StaleEndpoint => "stale-endpoint",
+            Self::OneRenewal => "one-renewal",
+            Self::LateNews => "late-news",
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    /// The defect of this name.
+    pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|defect| defect.name() == name)
     }
 
-    /// Whether this process has it.
+    /// Whether this process or this thread has it.
     pub fn is_planted(self) -> bool {
-        cfg!(debug_assertions) && *PLANTED == Some(self)
+        cfg!(debug_assertions) && (OF_THREAD.get() == Some(self) || *PLANTED == Some(self))
     }
+}
+
+/// Plants a defect in the daemons that run on this thread, or none any more.
+pub fn plant(defect: Option<Defect>) {
+    OF_THREAD.set(defect);
+    TOLD.set(0);
 }
 
 /// Whether a change that a watch tells is lost.
 pub fn is_lost() -> bool {
-    Defect::LostEvent.is_planted() && TOLD.fetch_add(1, Ordering::Relaxed) % LOST == LOST - 1
+    if !Defect::LostEvent.is_planted() {
+        return false;
+    }
+    TOLD.set(TOLD.get() + 1);
+    TOLD.get() % LOST == 0
 }
 
 #[cfg(test)]
@@ -73,5 +100,16 @@ mod tests {
         }
         assert_eq!(Defect::named("none"), None);
         assert!((0..2 * LOST).all(|_| !is_lost()));
+    }
+
+    #[test]
+    fn a_thread_has_the_defect_that_is_planted_in_it() {
+        plant(Some(Defect::LostEvent));
+        assert!(Defect::LostEvent.is_planted() && !Defect::WrongDelete.is_planted());
+        assert_eq!((0..2 * LOST).filter(|_| is_lost()).count(), 2);
+        let elsewhere = std::thread::spawn(|| Defect::LostEvent.is_planted());
+        assert_eq!(elsewhere.join().ok(), Some(false));
+        plant(None);
+        assert!(!is_lost());
     }
 }

@@ -10,6 +10,7 @@
 //! | `store` | objects, their versions, and the last changes of each kind |
 //! | `read` | get, list, pages |
 //! | `watch` | watches: initial events, changes, bookmarks |
+//! | `witness` | shows each write to the monitor of invariants |
 //! | `write` | create, update, patch, apply |
 //! | `admission` | what API servers add to new Pods and Nodes |
 //! | `delete` | deletion: preconditions, finalizers, grace |
@@ -39,6 +40,7 @@ mod store;
 #[cfg(test)]
 pub(crate) mod testkit;
 mod watch;
+mod witness;
 mod write;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,12 +48,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use self::defaults::Addresses;
+use self::witness::Witness;
 pub(crate) use self::{
     delete::ORPHAN,
     kind::Kind,
     store::{Object, State, rfc3339},
 };
 pub use self::{request::Request, response::Response, watch::WatchEvent};
+use crate::invariant::{Author, Monitor};
 
 /// One API server.
 pub struct Server {
@@ -77,9 +81,18 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Shows all writes from now on to a monitor.
+    pub(crate) fn show(&self, monitor: &Arc<Monitor>) {
+        self.lock().witness = Some(Witness { cluster: self.name.clone(), monitor: monitor.clone() });
+    }
+
     /// Answers a request.
     pub fn answer(&self, request: &Request) -> Response {
-        self.lock().answer(request).unwrap_or_else(|refusal| refusal.response())
+        let mut state = self.lock();
+        state.author = request.author.clone();
+        let answer = state.answer(request).unwrap_or_else(|refusal| refusal.response());
+        state.author = Author::Other;
+        answer
     }
 
     /// Creates or replaces an object, as an administrator does. Panics if the server refuses it.
@@ -129,12 +142,19 @@ impl Server {
 
     /// Puts a backup in place of what is stored. All watches end, and none can start at an older version.
     pub fn restore(&self, backup: &Backup) {
-        *self.lock() = backup.0.copy();
+        self.lock().become_another(backup.0.copy());
+    }
+
+    /// Forgets what is stored, and who is shown what is written.
+    pub(crate) fn forget(&self) {
+        let mut state = self.lock();
+        *state = state.successor(0);
     }
 
     /// Puts a new cluster in place of this one. All watches end.
     pub fn replace(&self, seed: u64) {
         let mut state = self.lock();
-        *state = state.successor(seed);
+        let successor = state.successor(seed);
+        state.become_another(successor);
     }
 }

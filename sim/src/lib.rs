@@ -7,6 +7,7 @@
 //! | [`api`] | an API server in memory |
 //! | `controllers` | controllers of Kubernetes that every cluster has |
 //! | `memory` | what these remember |
+//! | [`invariant`] | what always holds, checked at every write |
 //! | [`random`] | numbers by a seed |
 //! | [`net`] | the network between clients and API servers: latency, faults, a log |
 //! | [`world`] | a ClusterSet and its daemons |
@@ -15,6 +16,7 @@ pub mod api;
 mod authority;
 pub mod clock;
 mod controllers;
+pub mod invariant;
 mod memory;
 pub mod net;
 pub mod random;

@@ -17,7 +17,7 @@ use tokio::{sync::watch, time::Instant};
 
 pub use self::fault::Fault;
 use self::{fault::Faults, link::Link};
-use crate::{api::Server, random::Random};
+use crate::{api::Server, invariant::Author, random::Random};
 
 /// Longest time that a request, an answer or an event travels, in milliseconds.
 const LATENCY: u64 = 3;
@@ -31,6 +31,9 @@ pub struct Rates {
     pub unanswered: u64,
     /// Watches end after this time on average; zero: never before the API server ends them.
     pub cut_after: Duration,
+    /// Events of a watch arrive later by a time below this one, which is drawn when the watch starts: news come after answers to later writes, and in
+    /// another order than those of other watches.
+    pub late: Duration,
 }
 
 /// Who asks an API server.
@@ -40,12 +43,13 @@ pub struct Caller {
     pub process: String,
     /// Its name for the API server.
     pub user: String,
+    pub author: Author,
 }
 
 impl Caller {
     /// An administrator.
     pub fn admin() -> Self {
-        Self { process: "admin".to_owned(), user: "admin".to_owned() }
+        Self { process: "admin".to_owned(), user: "admin".to_owned(), author: Author::Other }
     }
 }
 
@@ -143,6 +147,13 @@ impl Net {
         }
     }
 
+    /// How much later the events of a watch that starts now arrive.
+    fn late(&self) -> Duration {
+        let mut state = self.state();
+        let late = u64::try_from(state.rates.late.as_millis()).unwrap_or(u64::MAX);
+        if late == 0 { Duration::ZERO } else { Duration::from_millis(state.random.draw_below(late)) }
+    }
+
     /// When a watch that starts now is cut, if it is, and whether it ends as if the API server ended it.
     fn cut_at(&self) -> (Option<Instant>, bool) {
         let mut state = self.state();
@@ -163,10 +174,22 @@ impl Net {
         std::mem::take(&mut self.state().log)
     }
 
+    /// The last lines of the log.
+    pub fn log_tail(&self, lines: usize) -> String {
+        let state = self.state();
+        let from = state.log.rmatch_indices('\n').nth(lines).map_or(0, |(at, _)| at + 1);
+        state.log[from..].to_owned()
+    }
+
     /// Requests and events of watches so far.
     pub fn counts(&self) -> (u64, u64) {
         let state = self.state();
         (state.requests, state.events)
+    }
+
+    /// Forgets the requests that wrote.
+    pub(crate) fn forget_audit(&self) {
+        self.state().audit = Vec::new();
     }
 
     /// How many requests have written so far, refused ones too.

@@ -19,6 +19,7 @@ pub use self::daemon::{leader_name, member_name};
 use crate::{
     api::Server,
     authority,
+    invariant::{Monitor, Violation},
     net::{Caller, Net},
     random::Random,
 };
@@ -70,6 +71,7 @@ pub struct World {
     daemons: Mutex<BTreeMap<String, Daemon>>,
     /// Certificate of every API server's authority, PEM.
     authority: String,
+    monitor: Arc<Monitor>,
     _controllers: JoinSet<()>,
 }
 
@@ -94,6 +96,8 @@ impl World {
             (name.clone(), Server::new(name, random.draw(), *is_dual, range, &authority))
         });
         let servers: BTreeMap<_, _> = servers.collect();
+        let monitor = Monitor::new();
+        servers.values().for_each(|server| server.show(&monitor));
         let mut controllers = JoinSet::new();
         let all: Vec<_> = servers.values().cloned().collect();
         controllers.spawn(async move {
@@ -102,8 +106,15 @@ impl World {
                 all.iter().for_each(|server| server.tick());
             }
         });
-        let world =
-            Self { net, plan, servers, daemons: Mutex::default(), authority, _controllers: controllers };
+        let world = Self {
+            net,
+            plan,
+            servers,
+            daemons: Mutex::default(),
+            authority,
+            monitor,
+            _controllers: controllers,
+        };
         world.install("first");
         world
     }
@@ -222,6 +233,26 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Checks the invariants about exports, too. What users export has to be written after this, and no cluster may leave.
+    pub fn check_exports(&self) {
+        self.monitor.add_exports();
+    }
+
+    /// The first invariant that was broken.
+    pub fn violation(&self) -> Option<Violation> {
+        self.monitor.violation()
+    }
+
+    /// Waits until an invariant is broken.
+    pub async fn violated(&self) -> Violation {
+        self.monitor.violated().await
+    }
+
+    /// Virtual time since the start.
+    pub fn lasted(&self) -> Duration {
+        self.monitor.now()
     }
 
     fn daemons(&self) -> MutexGuard<'_, BTreeMap<String, Daemon>> {

@@ -12,6 +12,8 @@ mod tasks;
 use std::time::Duration;
 
 use fleet::Component;
+use kit::planted::{Defect, VARIABLE};
+use sim::net::Rates;
 
 use self::{processes::Processes, tasks::Tasks};
 use crate::{daemon::LEADER, disturbed::Side, faults::Fault, fixture::World, world::Ground};
@@ -71,11 +73,19 @@ impl Crew {
         }
     }
 
-    /// Starts all of them again with this in their environment.
-    pub async fn start_with(&mut self, name: &str, value: &str) {
+    /// Plants a defect in all of them. Processes start again for that.
+    pub async fn plant(&mut self, defect: Defect) {
         match self {
-            Self::Processes(crew) => crew.start_with(name, value).await,
-            Self::Tasks(_) => panic!("{name}: a simulated daemon has no environment"),
+            Self::Processes(crew) => crew.start_with(VARIABLE, defect.name()).await,
+            Self::Tasks(_) => kit::planted::plant(Some(defect)),
+        }
+    }
+
+    /// So much goes wrong on all links that are simulated, until they are mended.
+    pub(crate) fn break_with(&self, rates: Rates) {
+        match self {
+            Self::Processes(_) => {}
+            Self::Tasks(crew) => crew.break_with(rates),
         }
     }
 
@@ -138,7 +148,10 @@ impl Crew {
     pub(crate) async fn mend(&self) {
         match self {
             Self::Processes(crew) => crew.nobody_is_away(),
-            Self::Tasks(crew) => crew.nobody_is_away(),
+            Self::Tasks(crew) => {
+                crew.nobody_is_away();
+                crew.break_with(Rates::default());
+            }
         }
         for role in Role::ALL {
             self.set(role, Side::Local, None);

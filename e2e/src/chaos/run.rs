@@ -1,7 +1,7 @@
 //! A plan, carried out: lanes beside each other, with the daemons' kubelets.
 
 use std::{
-    env,
+    env, fmt,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
@@ -27,7 +27,7 @@ const DAY: u64 = 24 * 60 * 60;
 /// Between two looks.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Which run it is: one for each day, unless the environment says otherwise.
+/// Which run it is, unless the environment says otherwise: one for each day. Simulations begin on the same one; a hunt tries others.
 pub fn seed() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let seed = of_environment(SEED).unwrap_or(since.as_secs() / DAY);
@@ -47,8 +47,7 @@ fn of_environment(name: &str) -> Option<u64> {
 /// What a run found.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// What happened.
-    pub log: Vec<String>,
+    pub log: Vec<Happened>,
     /// What was wrong with an anchor at any time.
     pub wrong: Vec<String>,
     /// What differed from what has to be when the time to converge was over.
@@ -91,18 +90,35 @@ pub async fn differs(world: &World, places: &Places, limit: Duration) -> Vec<Str
     }
 }
 
-/// What happened, and when.
-#[derive(Default)]
-struct Log(Mutex<Vec<String>>);
+/// A step of a plan that was carried out.
+#[derive(Clone, Debug)]
+pub struct Happened {
+    /// Since the first step could begin.
+    pub began: Duration,
+    pub ended: Duration,
+    pub what: Happens,
+    /// Why it was not done.
+    pub failed: Option<String>,
+}
 
-/// What happened.
+impl fmt::Display for Happened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { began, ended, what, failed } = self;
+        let failed = failed.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        write!(f, "{:.2} to {:.2} s: {what}{failed}", began.as_secs_f64(), ended.as_secs_f64())
+    }
+}
+
+/// What happened so far.
+type Log = Mutex<Vec<Happened>>;
+
 async fn carry_out(
     world: &World,
     crew: &Crew,
     vigil: &Vigil,
     places: &Places,
     steps: &[Step],
-) -> Vec<String> {
+) -> Vec<Happened> {
     let (begun, log) = (Instant::now(), Log::default());
     let lanes =
         join_all(Lane::ALL.map(|lane| carry_out_lane((world, crew, places), steps, lane, begun, &log)));
@@ -116,7 +132,7 @@ async fn carry_out(
         () = sees => {}
         () = crew.run() => {}
     }
-    log.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    log.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn carry_out_lane(
@@ -128,7 +144,7 @@ async fn carry_out_lane(
 ) {
     for step in steps.iter().filter(|step| step.lane == lane) {
         sleep(step.at.saturating_sub(begun.elapsed())).await;
-        let at = begun.elapsed().as_secs_f64();
+        let began = begun.elapsed();
         let done = match &step.happens {
             Happens::Deed(deed) => users::does(world, deed).await,
             Happens::Disorder(disorder) => {
@@ -136,9 +152,9 @@ async fn carry_out_lane(
                 Ok(())
             }
         };
-        let failed = done.err().map(|why| format!(": {why}")).unwrap_or_default();
-        let line = format!("{at:.2} to {:.2} s: {}{failed}", begun.elapsed().as_secs_f64(), step.happens);
-        log.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        let (ended, what, failed) = (begun.elapsed(), step.happens.clone(), done.err());
+        let happened = Happened { began, ended, what, failed };
+        log.lock().unwrap_or_else(PoisonError::into_inner).push(happened);
     }
 }
 

@@ -13,6 +13,8 @@ use std::{
     time::Instant,
 };
 
+use crate::ground::is_simulated;
+
 /// So much is kept of each log, from its end.
 const OF_A_LOG: u64 = 512 * 1024;
 /// How folders begin in which kubelet keeps the logs of our daemons: with their Namespace.
@@ -87,10 +89,10 @@ pub fn is_kept() -> bool {
     env::var_os("FREEPORT_KEEP").is_some()
 }
 
-/// A line of the test that this thread runs; without one it goes to stderr.
+/// A line of the test that this thread runs. Without one it goes to stderr, unless a hunt runs it, which shows only why it failed.
 pub fn note(line: &str) {
     let noted = CURRENT.with_borrow_mut(|current| current.as_mut().map(|record| record.note(line)));
-    if noted.is_none() {
+    if noted.is_none() && !is_simulated() {
         drop(writeln!(io::stderr(), "{line}"));
     }
 }
@@ -157,7 +159,7 @@ pub(super) fn keep_what_fails() {
     panic::set_hook(Box::new(move |panic| {
         let is_of_a_test =
             CURRENT.with_borrow_mut(|current| current.as_mut().map(|record| record.fail(panic)));
-        if is_of_a_test.is_none() {
+        if is_of_a_test.is_none() && !is_simulated() {
             others(panic);
         }
     }));

@@ -10,6 +10,7 @@ use super::{
     refusal::{Refusal, Result},
     selector::Selector,
 };
+use crate::invariant::Author;
 
 /// What a client sends.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +24,7 @@ pub struct Request {
     pub agent: String,
     /// Name of the user, as the server sees it.
     pub user: String,
+    pub(crate) author: Author,
     pub body: Bytes,
 }
 

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Kind, defaults::Addresses, kind::built_in, read::Pages, watch::Watcher};
-use crate::{memory::Memory, random::Random};
+use super::{Kind, defaults::Addresses, kind::built_in, read::Pages, watch::Watcher, witness::Witness};
+use crate::{invariant::Author, memory::Memory, random::Random};
 
 /// Number of changes per kind that a watch may start at.
 const HISTORY: usize = 4096;
@@ -27,7 +27,7 @@ pub(crate) struct State {
     /// No watch can start at a version before this one.
     base: u64,
     kinds: BTreeMap<GroupResource, Arc<Kind>>,
-    collections: BTreeMap<GroupResource, Collection>,
+    pub(super) collections: BTreeMap<GroupResource, Collection>,
     /// Objects with ownerReferences.
     dependents: BTreeSet<(GroupResource, Key)>,
     pub(super) pages: Pages,
@@ -39,6 +39,9 @@ pub(crate) struct State {
     authority: String,
     /// What the controllers of Kubernetes remember.
     pub(crate) memory: Memory,
+    /// Who makes the request that is answered.
+    pub(super) author: Author,
+    pub(super) witness: Option<Witness>,
 }
 
 /// Objects of a kind.
@@ -96,6 +99,8 @@ impl State {
             dual,
             authority: authority.to_owned(),
             memory: Memory::default(),
+            author: Author::default(),
+            witness: None,
         };
         state.install_first_objects();
         state
@@ -130,7 +135,7 @@ impl State {
         Self::new(seed, self.dual, self.addresses, &self.authority)
     }
 
-    /// A copy without watches, history and pages.
+    /// A copy without watches, history, pages and witness.
     pub(super) fn copy(&self) -> Self {
         let bare = |all: &Collection| Collection { objects: all.objects.clone(), ..Collection::default() };
         Self {
@@ -149,6 +154,8 @@ impl State {
             dual: self.dual,
             authority: self.authority.clone(),
             memory: Memory::default(),
+            author: Author::default(),
+            witness: None,
         }
     }
 
@@ -230,6 +237,13 @@ impl State {
         value["metadata"]["resourceVersion"] = json!(version.to_string());
         let object = Object::new(value, kind.revision);
         self.note_owners(kind, &key, &object, is_deletion);
+        self.witness(
+            &kind.plural,
+            &key,
+            before.as_ref(),
+            Some(&object).filter(|_| !is_deletion),
+            &self.author,
+        );
         let collection = self.collection(kind);
         match is_deletion {
             true => drop(collection.objects.remove(&key)),

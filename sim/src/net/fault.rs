@@ -10,7 +10,7 @@ use std::{
 pub enum Fault {
     /// Connections break, and new ones are reset.
     Cut,
-    /// Nothing gets through, and nobody is told; clients give up after [`SILENCE`].
+    /// Nothing gets through until it ends, and nobody is told; clients give connections up after [`SILENCE`].
     Silent,
     /// Everything takes longer, in each direction.
     Slow(Duration),

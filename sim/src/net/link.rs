@@ -15,7 +15,7 @@ use http_body_util::StreamBody;
 use kube::client::Body;
 use tokio::{
     sync::mpsc::UnboundedReceiver,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use tower::{BoxError, Service};
 
@@ -58,17 +58,14 @@ impl Link {
     }
 
     async fn send(self, request: Request<Body>) -> Result<Answered, BoxError> {
-        let ask = wire::read(&self.caller.user, request).await?;
+        let ask = wire::read(&self.caller, request).await?;
         let (mut there, mut back, fate) = (self.net.latency(), self.net.latency(), self.net.fate());
         match self.fault() {
             Some(Fault::Cut) => {
                 sleep(there).await;
                 return Err(broken("the link is cut"));
             }
-            Some(Fault::Silent) => {
-                sleep(SILENCE).await;
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time").into());
-            }
+            Some(Fault::Silent) => self.speaks().await?,
             Some(Fault::Refused(code)) => {
                 sleep(there + back).await;
                 self.note(&ask, code, 0);
@@ -91,6 +88,7 @@ impl Link {
             return Err(broken("the answer was lost"));
         }
         sleep(back).await;
+        self.speaks().await?;
         Ok(match answer {
             None => wire::refused(503),
             Some(api::Response::Whole { code, body }) => wire::whole(code, body),
@@ -142,6 +140,7 @@ impl Link {
         let ends = Instant::now() + lasts;
         let (cut, is_clean) = self.net.cut_at();
         let cut = cut.filter(|cut| *cut < ends);
+        let latency = latency + self.net.late();
         let watch = Watch { link: self.clone(), events, held: None, latency, ends: cut.unwrap_or(ends) };
         let is_clean = is_clean || cut.is_none();
         let frames = stream::unfold(Some(watch), move |watch| async move {
@@ -176,11 +175,8 @@ impl Watch {
             error = link.breaks() => return Err(error),
             lines = self.arrive() => lines,
         };
-        match link.fault() {
-            // They are lost, and the connection with them.
-            Some(Fault::Silent) => Err(link.breaks().await),
-            _ => Ok(lines),
-        }
+        link.speaks().await?;
+        Ok(lines)
     }
 
     async fn arrive(&mut self) -> Option<Bytes> {
@@ -221,16 +217,31 @@ impl Watch {
 }
 
 impl Link {
+    /// Waits while the link is silent. What was sent gets through when it ends in time; otherwise the client gives the connection up.
+    async fn speaks(&self) -> Result<(), BoxError> {
+        let mut changed = self.net.changed.subscribe();
+        let ends = async {
+            while self.fault() == Some(Fault::Silent) {
+                if changed.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        timeout(SILENCE, ends)
+            .await
+            .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "no answer in time").into())
+    }
+
     /// Waits until a watch on this link breaks.
     async fn breaks(&self) -> BoxError {
         let mut changed = self.net.changed.subscribe();
         loop {
             match self.fault() {
                 Some(Fault::Cut | Fault::NoWatches) => return broken("the watch was cut"),
-                Some(Fault::Silent) => {
-                    sleep(SILENCE).await;
-                    return broken("the watch is silent");
-                }
+                Some(Fault::Silent) => match self.speaks().await {
+                    Ok(()) => continue,
+                    Err(error) => return error,
+                },
                 _ => {}
             }
             if changed.changed().await.is_err() {

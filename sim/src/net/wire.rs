@@ -7,18 +7,19 @@ use kube::client::Body;
 use serde_json::json;
 use tower::BoxError;
 
+use super::Caller;
 use crate::api;
 
 /// An answer; that of a watch comes bit by bit.
 pub(super) type Answered = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
-/// The request of a user, when all of it is there.
-pub(super) async fn read(user: &str, request: Request<Body>) -> Result<api::Request, BoxError> {
+/// The request of a caller, when all of it is there.
+pub(super) async fn read(caller: &Caller, request: Request<Body>) -> Result<api::Request, BoxError> {
     let (head, body) = request.into_parts();
-    Ok(ask(user, &head, body.collect_bytes().await?))
+    Ok(ask(caller, &head, body.collect_bytes().await?))
 }
 
-fn ask(user: &str, head: &Parts, body: Bytes) -> api::Request {
+fn ask(caller: &Caller, head: &Parts, body: Bytes) -> api::Request {
     let text = |name: HeaderName| {
         head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     };
@@ -34,7 +35,8 @@ fn ask(user: &str, head: &Parts, body: Bytes) -> api::Request {
         content_type: text(header::CONTENT_TYPE),
         accept: text(header::ACCEPT),
         agent: text(header::USER_AGENT),
-        user: user.to_owned(),
+        user: caller.user.clone(),
+        author: caller.author.clone(),
         body,
     }
 }

@@ -18,6 +18,7 @@ use tracing::Instrument;
 use super::{World, address};
 use crate::{
     api::Server,
+    invariant::{self, Author},
     net::{Caller, Net},
 };
 
@@ -84,8 +85,11 @@ impl World {
         let program = if daemon.starts_with(label::LEADER) { label::LEADER } else { label::MEMBER };
         let cluster =
             daemon.strip_prefix(program).and_then(|rest| rest.strip_prefix('-')).unwrap_or_default();
+        let author =
+            invariant::Process { program, cluster: cluster.to_owned(), replica: replica.map(str::to_owned) };
         let account = |namespace: &str, name: &str| Caller {
             process: process.to_owned(),
+            author: Author::Daemon(author.clone()),
             user: format!("system:serviceaccount:{namespace}:{name}"),
         };
         let client = self.net.client(self.server(cluster), account(SYSTEM, program));
@@ -162,9 +166,11 @@ impl World {
         self.daemons().get(name).map_or(0, |daemon| daemon.starts)
     }
 
-    /// Ends all daemons.
+    /// Ends all daemons, and forgets what the clusters hold.
     pub fn end(&self) {
         self.daemons().clear();
+        self.names().for_each(|cluster| self.server(cluster).forget());
+        self.net.forget_audit();
     }
 
     /// Panics if a daemon has.

@@ -144,6 +144,10 @@ impl Tasks {
         net.set_down(cluster, false);
     }
 
+    pub(super) fn break_with(&self, rates: net::Rates) {
+        self.world.sim().net.break_with(rates);
+    }
+
     pub(super) fn nobody_is_away(&self) {
         self.away().clear();
     }

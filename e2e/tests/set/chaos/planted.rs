@@ -18,7 +18,7 @@ use e2e::{
     say::say,
     waiting::{FOUND, PUT_RIGHT},
 };
-use kit::planted::{Defect, VARIABLE};
+use kit::planted::Defect;
 
 /// How long things happen.
 const LASTS: Duration = Duration::from_secs(30);
@@ -28,8 +28,8 @@ const ROUNDS: u64 = 3;
 /// One by the seed, or all with `FREEPORT_CHAOS_DEFECTS=all`.
 fn are_planted(seed: u64) -> Vec<Defect> {
     let all = env::var("FREEPORT_CHAOS_DEFECTS").is_ok_and(|which| which == "all");
-    let one = usize::try_from(seed).unwrap() % Defect::ALL.len();
-    if all { Defect::ALL.to_vec() } else { vec![Defect::ALL[one]] }
+    let one = usize::try_from(seed).unwrap() % Defect::COARSE.len();
+    if all { Defect::COARSE.to_vec() } else { vec![Defect::COARSE[one]] }
 }
 
 /// What is found in a round, and after how long.
@@ -43,7 +43,7 @@ async fn finds(
     begin(world, places).await;
     let vigil = Vigil::over(world.clusters(), &places.anchors()).await;
     let begun = Instant::now();
-    crew.start_with(VARIABLE, defect.name()).await;
+    crew.plant(defect).await;
     let steps = plan(seed, LASTS, places);
     let found = run(world, &crew, &vigil, places, (&steps, FOUND.time)).await;
     let took = begun.elapsed();

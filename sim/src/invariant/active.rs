@@ -1,0 +1,90 @@
+//! Of several replicas of a daemon, only the one that holds the Lease writes.
+
+use std::collections::BTreeMap;
+
+use api::{lease::replica_of, name};
+use cli::objects::SYSTEM;
+
+use super::{Author, Invariant, Write};
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Active {
+    /// The replica that holds the Lease, by its cluster and name. After a restore nobody does until somebody writes it.
+    holders: BTreeMap<(String, String), String>,
+}
+
+impl Active {
+    fn note(&mut self, write: &Write<'_>) {
+        let lease = (write.cluster.to_owned(), write.name.to_owned());
+        let holder = write.after.and_then(|lease| lease["spec"]["holderIdentity"].as_str());
+        match holder.filter(|holder| !holder.is_empty() && *write.author != Author::Restore) {
+            Some(holder) => drop(self.holders.insert(lease, replica_of(holder).to_owned())),
+            None => drop(self.holders.remove(&lease)),
+        }
+    }
+}
+
+impl Invariant for Active {
+    fn name(&self) -> &'static str {
+        "active"
+    }
+
+    fn check(&mut self, write: &Write<'_>) -> Result<(), String> {
+        if write.kind == "leases"
+            && write.namespace == SYSTEM
+            && write.name.ends_with(&name::active_lease(""))
+        {
+            self.note(write);
+            return Ok(());
+        }
+        let Some((by, replica)) = write.daemon().and_then(|by| Some((by, by.replica.as_ref()?))) else {
+            return Ok(());
+        };
+        match self.holders.get(&(by.cluster.clone(), name::active_lease(by.program))) {
+            Some(holder) if holder != replica => Err(format!("replica {holder} is the active one")),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::invariant::testkit::{by, replica, write};
+
+    #[test]
+    fn a_replica_writes_nothing_while_another_one_holds_the_lease() {
+        let mut active = Active::default();
+        let (one, two) = (replica("east", "east-0"), replica("east", "east-1"));
+        let lease = |holder: &str| json!({"spec": {"holderIdentity": holder}});
+        let hold = |active: &mut Active, author: &Author, holder: &str| {
+            let after = lease(holder);
+            let write = Write {
+                after: Some(&after),
+                namespace: SYSTEM,
+                name: "freeport-member-active",
+                ..write("east", "leases", author)
+            };
+            active.check(&write).is_ok()
+        };
+        let service =
+            |active: &mut Active, author: &Author| active.check(&write("leader", "services", author)).is_ok();
+        assert!(service(&mut active, &one));
+        assert!(
+            hold(&mut active, &one, "east-0_x") && service(&mut active, &one) && !service(&mut active, &two)
+        );
+        assert!(
+            hold(&mut active, &two, "east-1_y") && service(&mut active, &two) && !service(&mut active, &one)
+        );
+        assert!(service(&mut active, &by("freeport-member", "west")));
+        assert!(
+            hold(&mut active, &Author::Restore, "east-0_x")
+                && service(&mut active, &one)
+                && service(&mut active, &two)
+        );
+        assert!(hold(&mut active, &one, "") && service(&mut active, &two));
+    }
+}
