@@ -68,8 +68,8 @@ pub(crate) struct Ended<T> {
     pub(crate) result: thread::Result<T>,
     /// Virtual time that it took.
     pub(crate) lasted: Duration,
-    /// How many requests and events of watches there were.
-    pub(crate) counts: (u64, u64),
+    /// How many requests there were.
+    pub(crate) requests: u64,
     /// Log of the network.
     pub(crate) network: String,
     /// What the daemons logged, if that was kept.
@@ -94,8 +94,8 @@ pub(crate) fn simulate<T, F: Future<Output = T>>(
             let result = AssertUnwindSafe(run(world, test)).catch_unwind().await;
             let sim = world.sim();
             sim.end();
-            let (lasted, counts) = (sim.lasted(), sim.net.counts());
-            Ended { result, lasted, counts, network: sim.net.take_log(), daemons: log.take() }
+            let (lasted, requests) = (sim.lasted(), sim.net.requests());
+            Ended { result, lasted, requests, network: sim.net.take_log(), daemons: log.take() }
         })
     })
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod fault;
 mod link;
+mod traffic;
 mod wire;
 
 use std::{
@@ -15,8 +16,8 @@ use kube::Client;
 use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
 
-pub use self::fault::Fault;
-use self::{fault::Faults, link::Link};
+pub use self::{fault::Fault, traffic::Traffic};
+use self::{fault::Faults, link::Link, traffic::Counts};
 use crate::{api::Server, invariant::Author, random::Random};
 
 /// Longest time that a request, an answer or an event travels, in milliseconds.
@@ -68,8 +69,7 @@ struct State {
     log: String,
     /// Requests that write: the cluster, and an event as audit logs have it.
     audit: Vec<(String, Value)>,
-    requests: u64,
-    events: u64,
+    counts: Counts,
 }
 
 /// What happens to one request.
@@ -89,8 +89,7 @@ impl Net {
             faults: Faults::default(),
             log: String::new(),
             audit: Vec::new(),
-            requests: 0,
-            events: 0,
+            counts: Counts::default(),
         };
         Arc::new(Self { state: Mutex::new(state), changed: watch::Sender::new(()), started: Instant::now() })
     }
@@ -181,10 +180,14 @@ impl Net {
         state.log[from..].to_owned()
     }
 
-    /// Requests and events of watches so far.
-    pub fn counts(&self) -> (u64, u64) {
-        let state = self.state();
-        (state.requests, state.events)
+    /// All requests so far.
+    pub fn requests(&self) -> u64 {
+        self.state().counts.requests()
+    }
+
+    /// What passed between clients and a cluster's API server so far, of Leases or of everything else.
+    pub fn traffic(&self, cluster: &str, is_of_leases: bool) -> Traffic {
+        self.state().counts.of(cluster, is_of_leases)
     }
 
     /// Forgets the requests that wrote.

@@ -101,7 +101,7 @@ impl Attempt {
                 Ok(passed) => (Coverage::of(&passed.log), None),
                 Err(panic) => (Coverage::default(), Some(Failure::of(&**panic))),
             };
-            let (lasted, requests) = (ended.lasted, ended.counts.0);
+            let (lasted, requests) = (ended.lasted, ended.requests);
             Report { failure, coverage, lasted, requests, network: ended.network, daemons: ended.daemons }
         })
     }

@@ -22,6 +22,7 @@ use tower::{BoxError, Service};
 use super::{
     Caller, Fate, Fault, Net, audit,
     fault::SILENCE,
+    traffic,
     wire::{self, Answered},
 };
 use crate::api::{self, Server, WatchEvent};
@@ -74,7 +75,7 @@ impl Link {
             Some(Fault::Slow(more)) => (there, back) = (there + more, back + more),
             Some(Fault::NoWatches) | None => {}
         }
-        let link = self.clone();
+        let (link, is_of_leases) = (self.clone(), traffic::is_of_leases(&ask));
         #[expect(
             clippy::disallowed_methods,
             reason = "what was sent arrives, whatever becomes of the sender"
@@ -93,7 +94,7 @@ impl Link {
             None => wire::refused(503),
             Some(api::Response::Whole { code, body }) => wire::whole(code, body),
             Some(api::Response::Watch { events, seconds }) => {
-                self.watch(events, Duration::from_secs(seconds), back)
+                self.watch(is_of_leases, events, Duration::from_secs(seconds), back)
             }
         })
     }
@@ -115,7 +116,7 @@ impl Link {
     fn note(&self, ask: &api::Request, code: u16, length: usize) {
         {
             let mut state = self.net.state();
-            state.requests += 1;
+            state.counts.request(&self.server.name, ask, length);
             if ask.method != "GET" {
                 state.audit.push((self.server.name.clone(), audit::event(&self.caller, ask, code)));
             }
@@ -136,12 +137,19 @@ impl Link {
     }
 
     /// The events of a watch as they arrive: in their order, each after the latency of the connection.
-    fn watch(&self, events: UnboundedReceiver<WatchEvent>, lasts: Duration, latency: Duration) -> Answered {
+    fn watch(
+        &self,
+        is_of_leases: bool,
+        events: UnboundedReceiver<WatchEvent>,
+        lasts: Duration,
+        latency: Duration,
+    ) -> Answered {
         let ends = Instant::now() + lasts;
         let (cut, is_clean) = self.net.cut_at();
         let cut = cut.filter(|cut| *cut < ends);
         let latency = latency + self.net.late();
-        let watch = Watch { link: self.clone(), events, held: None, latency, ends: cut.unwrap_or(ends) };
+        let ends = cut.unwrap_or(ends);
+        let watch = Watch { link: self.clone(), is_of_leases, events, held: None, latency, ends };
         let is_clean = is_clean || cut.is_none();
         let frames = stream::unfold(Some(watch), move |watch| async move {
             let mut watch = watch?;
@@ -159,6 +167,7 @@ impl Link {
 /// A watch under way.
 struct Watch {
     link: Link,
+    is_of_leases: bool,
     events: UnboundedReceiver<WatchEvent>,
     /// An event that has not arrived when those before it had.
     held: Option<WatchEvent>,
@@ -205,7 +214,8 @@ impl Watch {
             lines.extend_from_slice(&event.line);
             count += 1;
         }
-        self.link.net.state().events += count;
+        let Self { link, is_of_leases, .. } = &*self;
+        link.net.state().counts.events(&link.server.name, *is_of_leases, count, lines.len());
         self.log(format_args!("{count} events, {} bytes", lines.len()));
         Some(Bytes::from(lines))
     }
