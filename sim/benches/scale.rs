@@ -184,7 +184,7 @@ impl Set {
 /// Slice of a Service with so many endpoints.
 fn slice(name: &str, endpoints: usize) -> Value {
     let endpoint =
-        |number| json!({"addresses": [format!("10.10.0.{number}")], "conditions": {"ready": true}});
+        |number| json!({"addresses": [format!("172.20.0.{number}")], "conditions": {"ready": true}});
     json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": {"name": format!("{name}-1"), "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": name}},
