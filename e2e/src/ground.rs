@@ -18,8 +18,7 @@ thread_local! {
     static IS_SIMULATED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `test` on a thread with a stack of its own, on the simulated ground. At most one for each two cores run at once: they wait for nothing, and
-/// tests of real programs run beside them.
+/// Runs `test` on a thread with a stack of its own, on the simulated ground. At most one for each core run at once: they wait for nothing.
 pub(crate) fn simulated<T: Send>(test: impl FnOnce() -> T + Send) -> T {
     let _slot = Slot::take();
     on_own_stack(test)
@@ -91,7 +90,7 @@ impl Slot {
     fn take() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let running = RUNNING.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = RUNNING.1.wait_while(running, |running| *running >= cores.div_ceil(2));
+        let free = RUNNING.1.wait_while(running, |running| *running >= cores);
         *free.unwrap_or_else(PoisonError::into_inner) += 1;
         Self
     }
