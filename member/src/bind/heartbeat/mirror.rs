@@ -112,6 +112,6 @@ mod tests {
         drop(server);
         let leads = String::from_utf8(kubeconfig("kube-bind-a", "new")).unwrap();
         let target = Target::read(leads.replace("127.0.0.1:6443", &closed).as_bytes()).unwrap();
-        assert!(leads_to(&target, "n1").await.is_err());
+        assert!(leads_to(&Dial::default(), &target, "n1").await.is_err());
     }
 }
