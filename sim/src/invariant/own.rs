@@ -1,16 +1,25 @@
 //! A daemon deletes an object, or changes more than its status, only if a daemon of the same kind in the same cluster made it, or if it is
-//! labelled as made by Freeport: somebody may have copied it. The leader also deletes and judges records of members.
+//! labelled as made by Freeport: somebody may have copied it. The leader also deletes and judges records of members. Objects of Services, ConfigMaps and
+//! Pods are checked.
 
 use std::collections::{BTreeMap, HashMap};
 
 use api::label;
 use serde_json::Value;
 
-use super::{Invariant, Write};
+use super::{Invariant, Write, write::is_terminating};
 
-/// Kinds that users write for daemons, or that both write: what a daemon may do there is a matter of its rights.
-const SHARED: [&str; 7] =
-    ["clustersets", "clusterclaims", "leases", "secrets", "serviceaccounts", "namespaces", "nodes"];
+/// Kinds whose objects users and daemons make side by side. Records of API binding and offloading change hands by their contracts.
+const KINDS: [&str; 8] = [
+    "services",
+    "endpointslices",
+    "serviceimports",
+    "serviceexports",
+    "resourceimports",
+    "resourceexports",
+    "configmaps",
+    "pods",
+];
 
 /// See the module.
 #[derive(Default)]
@@ -41,7 +50,9 @@ impl Invariant for Own {
         let changes = write.after.is_none_or(|after| content(before) != content(after));
         if is_record
             || !changes
-            || SHARED.contains(&write.kind)
+            || !KINDS.contains(&write.kind)
+            // Whoever removes the last finalizer only ends what somebody has deleted.
+            || is_terminating(before)
             || is_labelled(before)
             || self.is_maker(write, &uid(before))
         {

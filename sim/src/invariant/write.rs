@@ -79,10 +79,14 @@ impl<'a> Write<'a> {
 
     /// Whether the object ends: it is deleted, or begins to terminate.
     pub(super) fn ends(&self) -> bool {
-        let is_terminating = |object: &Value| object["metadata"]["deletionTimestamp"].is_string();
         let before = self.before.is_some_and(|before| !is_terminating(before));
         before && self.after.is_none_or(is_terminating)
     }
+}
+
+/// Reports whether the object's deletion was requested.
+pub(super) fn is_terminating(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
 }
 
 impl fmt::Display for Process {
