@@ -85,7 +85,7 @@ pub fn is_lost() -> bool {
         return false;
     }
     TOLD.set(TOLD.get() + 1);
-    TOLD.get() % LOST == 0
+    TOLD.get().is_multiple_of(LOST)
 }
 
 #[cfg(test)]
