@@ -29,7 +29,7 @@ struct Args {
     /// Numbers of Services, each with three members.
     #[arg(long, value_delimiter = ',', default_value = "100,1000,10000")]
     services: Vec<usize>,
-    /// Cargo says so.
+    /// Passed by `cargo bench`.
     #[arg(long, hide = true)]
     bench: bool,
 }

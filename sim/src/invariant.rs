@@ -100,11 +100,6 @@ impl Monitor {
         self.checks().extend(of_exports());
     }
 
-    /// The first violation.
-    pub(crate) fn violation(&self) -> Option<Violation> {
-        self.violation.borrow().clone()
-    }
-
     /// Waits for the first violation.
     pub(crate) async fn violated(&self) -> Violation {
         let mut violation = self.violation.subscribe();

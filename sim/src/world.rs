@@ -240,11 +240,6 @@ impl World {
         self.monitor.add_exports();
     }
 
-    /// The first invariant that was broken.
-    pub fn violation(&self) -> Option<Violation> {
-        self.monitor.violation()
-    }
-
     /// Waits until an invariant is broken.
     pub async fn violated(&self) -> Violation {
         self.monitor.violated().await
