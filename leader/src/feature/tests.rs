@@ -5,24 +5,17 @@ use std::time::Duration;
 use api::resource_export::ResourceExport;
 use futures::FutureExt;
 use kit::{
-    client::Dial,
     drive::drive,
-    events,
-    hold::Hold,
-    holder::Holder,
     index::{Entry, Part, Readers},
-    metrics::Metrics,
     objects::Objects,
     queue::{Outcome, Queue},
-    serve::Readiness,
     store::Store,
 };
 use kube::{Client, Config, ResourceExt, api::ObjectMeta};
-use presence::{heartbeat::Heartbeats, restore::RestoreDetector};
 use serde::Deserialize;
 
 use super::*;
-use crate::{service::Services, silences::Silences};
+use crate::service::Services;
 
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = ResourceExport)]
@@ -110,31 +103,7 @@ impl Feature for Copies {
 
 /// In a cluster whose API server cannot be reached.
 fn access() -> Access {
-    let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-    let metrics = Metrics::new().unwrap();
-    let (events, _) = events::channel(client.clone(), label::LEADER, "test".into(), metrics.clone());
-    let pace = api::lease::Pace::default();
-    Access {
-        leases: Shared::new(Leases::new(pace, Heartbeats::default(), false)),
-        silences: Shared::new(Silences::new(pace.stale(), pace.renew())),
-        guard: Arc::new(RestoreDetector::new(Api::default_namespaced(client.clone()), "test".into())),
-        env: Env {
-            client,
-            dial: Dial::default(),
-            namespace: "freeport-system".into(),
-            holder: Holder { cluster_uid: "u".into(), instance: "test".into() },
-            hold: Hold::sole(),
-            pace,
-            metrics,
-            events,
-            ready: Readiness::default(),
-            stop: CancellationToken::new(),
-        },
-        common_area: "cs".into(),
-        quota: Quota::default(),
-        antrea: Members::default(),
-        noted: Noted::default(),
-    }
+    fixture::access(Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap())
 }
 
 fn copies(access: &Access) -> Copies {

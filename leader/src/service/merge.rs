@@ -287,8 +287,8 @@ impl Merging {
     }
 
     async fn put(&self, have: Option<&Import>, want: &Import) -> Result<Option<Import>, Error> {
-        // Nobody else has these names.
-        self.records.entries.put_ours(&self.writer, MERGE, (have, want), |_| true).await
+        // A create that meets an import is `Stale`: this plan does not know its exporters, the next one has read them.
+        self.records.entries.put(&self.writer, MERGE, have, want).await
     }
 
     async fn remove(&self, import: &Import) -> Result<(), Error> {
