@@ -181,11 +181,11 @@ impl LeaseView {
         (words.next() == renewed.as_deref()).then_some(words)
     }
 
-    /// What stands for the Lease `name` of a member that has none: it was renewed at `renewed`, and has nothing left to write.
-    pub fn stand_in(name: String, uid: Option<String>, renewed: Option<Timestamp>) -> Self {
-        let annotations = [(label::SETTLED.to_owned(), label::TRUE.to_owned())].into();
-        let metadata =
-            ObjectMeta { name: Some(name), uid, annotations: Some(annotations), ..ObjectMeta::default() };
+    /// What stands for the Lease of a member that has none, with the name, uid and version of `metadata`: it was renewed at `renewed`, and
+    /// has nothing left to write.
+    pub fn stand_in(metadata: ObjectMeta, renewed: Option<Timestamp>) -> Self {
+        let annotations = Some([(label::SETTLED.to_owned(), label::TRUE.to_owned())].into());
+        let metadata = ObjectMeta { annotations, ..metadata };
         let spec = Spec { renew_time: Lenient(Ok(renewed.map(MicroTime))), ..Spec::default() };
         Self { metadata, spec: Lenient(Ok(spec)) }
     }

@@ -3,6 +3,7 @@
 mod failing;
 mod feed;
 mod gather;
+mod latest;
 mod turn;
 
 use std::{
@@ -21,13 +22,13 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use self::gather::Gather;
 use self::{
     failing::Failing,
     feed::{Feed, Reader, Step},
     gather::{Decode, Stream},
     turn::Turn,
 };
+pub use self::{gather::Gather, latest::Latest};
 use crate::{
     backoff::Backoff,
     failure::Failure,
@@ -73,6 +74,7 @@ struct State {
     turn: Turn,
     /// How many list, or wait until they may.
     listing: AtomicUsize,
+    latest: Latest,
 }
 
 /// A watch that lists: of what happens meanwhile it tells nothing.
@@ -194,7 +196,7 @@ impl Watches {
         lock(&self.0.unlisted).insert(source.kind);
         let (state, again) = (self.0.clone(), self.0.again.subscribe());
         let url = api.resource_url().to_owned();
-        let feed = Feed::new(api.into_client(), &url, P::metadata_api(), config);
+        let feed = Feed::new(api.into_client(), &url, P::metadata_api(), config, self.0.latest.clone());
         async move {
             state.follow(feed, again, (source, metrics), &mut reader).await;
         }
@@ -219,6 +221,11 @@ impl Watches {
     /// we do.
     pub fn take_turns(&self, place: Option<usize>) {
         self.0.turn.take(place);
+    }
+
+    /// How far the API server has told these watches.
+    pub fn latest(&self) -> Latest {
+        self.0.latest.clone()
     }
 
     /// Waits until every watch begun so far has delivered its first list. Before that, what is missing means nothing.
@@ -332,6 +339,7 @@ impl State {
                         return self.tell_restored(source);
                     }
                     if is_older && self.guard.is_none() {
+                        self.latest.forget();
                         self.tell_restored(source);
                     }
                     reader.end();

@@ -59,10 +59,11 @@ pub(crate) struct Services {
 
 impl Services {
     pub(crate) fn new(access: Access) -> Self {
+        let watches = Watches::guarded(access.guard.clone());
         Self {
-            watches: Watches::guarded(access.guard.clone()),
             records: Records::new(&access),
-            vouching: Vouching::new(SERVICES, access.leases.clone()),
+            vouching: Vouching::new(SERVICES, access.leases.clone(), watches.latest()),
+            watches,
             writer: access.writer(),
             evicted: Shared::default(),
             access,

@@ -168,15 +168,16 @@ impl ServicesRun {
     fn new(access: Access, choices: Choices, reach: Shared<Reach>, addresses: Kept) -> Self {
         let Access { env, leases, leader, guard, .. } = &access;
         let here = Here::new(access.local(), choices);
+        let watches = guard.clone().map(Watches::guarded).unwrap_or_default();
         Self {
             probing: here.probing(reach, access.changed.clone()),
             knowledge: here.knowledge.clone(),
             here,
-            vouching: Vouching::new(SERVICES, leases.clone()),
+            vouching: Vouching::new(SERVICES, leases.clone(), watches.latest()),
             room: Shared::new(Room::new(choices.max_imports)),
             withdrawals: Shared::default(),
             allowance: Allowance::default(),
-            leader: guard.clone().map(Watches::guarded).unwrap_or_default(),
+            leader: watches,
             leader_writer: Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()).strict(),
             addresses,
             access,

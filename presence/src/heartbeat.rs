@@ -49,7 +49,13 @@ impl Announce {
     /// The Lease that it stands for, if one of these members wrote it.
     fn lease(&self, members: &Members) -> Option<LeaseView> {
         let cluster = self.cluster().filter(|cluster| members.contains(cluster))?;
-        Some(LeaseView::stand_in(name::member_lease(cluster), self.uid(), self.touched()))
+        Some(self.stands_for(name::member_lease(cluster), self.uid()))
+    }
+
+    fn stands_for(&self, lease: String, uid: Option<String>) -> LeaseView {
+        let resource_version = self.resource_version();
+        let metadata = ObjectMeta { name: Some(lease), uid, resource_version, ..ObjectMeta::default() };
+        LeaseView::stand_in(metadata, self.touched())
     }
 
     fn touched(&self) -> Option<Timestamp> {
@@ -82,7 +88,7 @@ impl Heartbeats {
         let own = announce.lease(&self.members);
         let leads = own.is_some() && announce.cluster() == self.us.as_deref();
         let hub = announce.uid().map(|uid| format!("{}{uid}", label::HUB_OF_ANTREA));
-        let leader = leads.then(|| LeaseView::stand_in(name::LEADER_LEASE.into(), hub, announce.touched()));
+        let leader = leads.then(|| announce.stands_for(name::LEADER_LEASE.into(), hub));
         own.into_iter().chain(leader).collect()
     }
 
@@ -191,7 +197,9 @@ mod tests {
         let t = "2026-11-01T12:00:00Z";
         let changes = heartbeats.change(Change::Reset(vec![announce("north", t), announce("south", t)]));
         assert_eq!(changes.len(), 2);
-        let lease = |name: &str| LeaseView::stand_in(name.into(), None, None);
+        let lease = |name: &str| {
+            LeaseView::stand_in(ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() }, None)
+        };
         let listed = vec![lease("freeport-leader"), lease("freeport-member-north")];
         let Some(Change::Reset(leases)) = heartbeats.among(Change::Reset(listed)) else { panic!() };
         let names: Vec<_> = leases.iter().map(ResourceExt::name_any).collect();

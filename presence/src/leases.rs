@@ -23,7 +23,7 @@ use api::{
     ranges::Bounds,
 };
 use jiff::Timestamp;
-use kit::objects::Change;
+use kit::objects::{Change, version};
 use kube::ResourceExt;
 
 pub(crate) use self::heard::Heard;
@@ -212,6 +212,7 @@ impl Leases {
         let (name, renewed) = (lease.name_any(), lease.renew_time());
         let heard = self.holders.entry(name.clone()).or_default();
         (heard.uid, heard.lost) = (lease.uid(), None);
+        heard.version = version(lease);
         heard.wire = lease.wire().map(str::to_owned);
         heard.answering = lease.answering().map(str::to_owned).collect();
         heard.holder = lease.holder().map(str::to_owned);

@@ -4,6 +4,10 @@
 //! deleted or restored. A record that is missing is gone only when its writer vouches for that: its Lease renewed after we
 //! noticed, saying that its watches are open and it has nothing left to write of what has this key; then a consistent read has to
 //! confirm it. A live writer puts a vanished record back long before.
+//!
+//! Watches are not told at the same time: after a link was cut, one of Leases may still tell of renewals of before what another has
+//! told. So only a renewal counts whose resourceVersion is later than all that this feature knew when it noticed the absence. Where Leases are in
+//! an etcd of their own, versions cannot be compared, and an absence may never be believed.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -12,7 +16,7 @@ use std::{
 };
 
 use api::unwritten::named;
-use kit::{index::Shared, planted::Defect};
+use kit::{index::Shared, planted::Defect, watch::Latest};
 
 use crate::{
     leases::{Heard, Leases, News},
@@ -34,12 +38,18 @@ pub enum WriterState {
 pub struct Vouching<K> {
     feature: &'static str,
     leases: Shared<Leases>,
+    latest: Latest,
     doubts: Shared<Doubts<K>>,
 }
 
 impl<K> Clone for Vouching<K> {
     fn clone(&self) -> Self {
-        Self { feature: self.feature, leases: self.leases.clone(), doubts: self.doubts.clone() }
+        Self {
+            feature: self.feature,
+            leases: self.leases.clone(),
+            latest: self.latest.clone(),
+            doubts: self.doubts.clone(),
+        }
     }
 }
 
@@ -51,17 +61,26 @@ struct Doubts<K> {
 }
 
 struct Doubt {
-    /// Number of renewals heard from the writer when the doubt came up.
-    since: u64,
+    since: Since,
     /// What is missing. When more goes missing, the count starts anew.
     missing: BTreeSet<String>,
 }
 
+/// What was known when a doubt came up.
+#[derive(Clone, Copy)]
+struct Since {
+    /// Number of renewals heard from the writer.
+    renewals: u64,
+    /// The latest version that the watches had told of.
+    version: u64,
+}
+
 impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
-    /// Nothing doubted, by the feature of this name: writers name what they have left to write by feature and key.
-    pub fn new(feature: &'static str, leases: Shared<Leases>) -> Self {
+    /// Nothing doubted, by the feature of this name: writers name what they have left to write by feature and key. `latest` is that of
+    /// the watches which tell of their records.
+    pub fn new(feature: &'static str, leases: Shared<Leases>, latest: Latest) -> Self {
         let doubts = Doubts { open: HashMap::new(), waiting: HashMap::new() };
-        Self { feature, leases, doubts: Shared::new(doubts) }
+        Self { feature, leases, latest, doubts: Shared::new(doubts) }
     }
 
     /// Whether the Common Area was restored from a backup while it was watched.
@@ -133,16 +152,17 @@ impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
     /// was first said, or has left.
     pub fn doubt(&self, key: &K, writer: &str, missing: &BTreeSet<String>) -> bool {
         let heard = self.renewals(writer);
-        let since = self.doubts.with(|doubts| doubts.doubt(key, writer, missing, heard.count));
+        let now = Since { renewals: heard.count, version: self.latest.version() };
+        let since = self.doubts.with(|doubts| doubts.doubt(key, writer, missing, now));
         Defect::SkippedVouch.is_planted() || heard.left || heard.vouch_since(since)
     }
 
     /// What is missing turned out to be there, or about to be: it has to be vouched for anew.
     pub fn doubt_again(&self, key: &K, writer: &str) {
-        let renewals = self.renewals(writer).count;
+        let now = Since { renewals: self.renewals(writer).count, version: self.latest.version() };
         self.doubts.with(|doubts| {
             if let Some(doubt) = doubts.open.get_mut(key).and_then(|writers| writers.get_mut(writer)) {
-                doubt.since = renewals;
+                doubt.since = now;
             }
         });
     }
@@ -172,7 +192,12 @@ impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
     }
 
     fn renewals(&self, writer: &str) -> Renewals {
-        let of = |heard: &Heard| Renewals { count: heard.renewals, needed: heard.needed(), left: heard.left };
+        let of = |heard: &Heard| Renewals {
+            count: heard.renewals,
+            version: heard.version,
+            needed: heard.needed(),
+            left: heard.left,
+        };
         self.leases.with(|leases| leases.heard(writer).map(of).unwrap_or_default())
     }
 }
@@ -181,6 +206,8 @@ impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
 #[derive(Default)]
 struct Renewals {
     count: u64,
+    /// Of the last one.
+    version: u64,
     /// So many vouch.
     needed: u64,
     left: bool,
@@ -188,8 +215,13 @@ struct Renewals {
 
 impl Renewals {
     /// Whether it has vouched since so many were heard.
-    fn vouch_since(&self, since: u64) -> bool {
-        self.needed > 0 && since + self.needed <= self.count
+    fn vouch_since(&self, since: Since) -> bool {
+        self.needed > 0 && since.renewals + self.needed <= self.count
+    }
+
+    /// Whether the last one may have been written before what was known then.
+    fn may_be_older(&self, since: Since) -> bool {
+        since.version > 0 && self.version <= since.version
     }
 }
 
@@ -199,8 +231,8 @@ impl<K: Clone + Eq + Hash + Ord> Doubts<K> {
         let mut vouched = BTreeSet::new();
         for (key, writers) in &mut self.open {
             let Some(doubt) = writers.get_mut(lease) else { continue };
-            if !is_settled(key) {
-                doubt.since = heard.count;
+            if !is_settled(key) || heard.may_be_older(doubt.since) {
+                doubt.since.renewals = heard.count;
             } else if heard.vouch_since(doubt.since) {
                 vouched.insert(key.clone());
             }
@@ -229,14 +261,14 @@ impl<K: Clone + Eq + Hash + Ord> Doubts<K> {
         doubted.map(|(key, _)| key.clone()).chain(waiting).collect()
     }
 
-    /// The number of renewals when this was first doubted.
-    fn doubt(&mut self, key: &K, writer: &str, missing: &BTreeSet<String>, renewals: u64) -> u64 {
+    /// What was known when this was first doubted. It is `now`.
+    fn doubt(&mut self, key: &K, writer: &str, missing: &BTreeSet<String>, now: Since) -> Since {
         let writers = self.open.entry(key.clone()).or_default();
         let doubt = writers
             .entry(writer.to_owned())
-            .or_insert_with(|| Doubt { since: renewals, missing: missing.clone() });
+            .or_insert_with(|| Doubt { since: now, missing: missing.clone() });
         if !missing.is_subset(&doubt.missing) {
-            doubt.since = renewals;
+            doubt.since = now;
         }
         doubt.missing.clone_from(missing);
         doubt.since

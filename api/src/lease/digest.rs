@@ -35,6 +35,9 @@ pub enum Told {
 struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
     uid: Option<String>,
+    /// resourceVersion of the Lease. An older leader does not tell it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     holder: Option<String>,
     /// As text: that of a time at the end of all times cannot be read again, and must not make all else unreadable.
@@ -63,6 +66,7 @@ impl Entry {
         let (settled, renewed) = (lease.settled(), lease.renew_time());
         Self {
             uid: lease.uid(),
+            version: lease.resource_version(),
             holder: lease.holder().filter(|holder| holder.len() <= HOLDER).map(str::to_owned),
             renewed: renewed.map(unwritten::time).unwrap_or_default(),
             seconds: lease.stale().as_secs(),
@@ -84,8 +88,13 @@ impl Entry {
         let annotations =
             said.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
         let name = Some(name::member_lease(cluster));
-        let metadata =
-            ObjectMeta { name, uid: self.uid, annotations: Some(annotations), ..ObjectMeta::default() };
+        let metadata = ObjectMeta {
+            name,
+            uid: self.uid,
+            resource_version: self.version,
+            annotations: Some(annotations),
+            ..ObjectMeta::default()
+        };
         let spec = Spec {
             holder_identity: Lenient(Ok(self.holder)),
             lease_duration_seconds: Lenient(Ok(i32::try_from(self.seconds).ok())),

@@ -15,6 +15,7 @@ use kube::{
 use tokio::time::Instant;
 
 use self::wire::{Head, Page, Text};
+use super::latest::Latest;
 use crate::{
     failure::{self, Failure},
     planted,
@@ -121,6 +122,8 @@ pub(super) struct Feed {
     state: State,
     /// The version of the last list, or of what was told since. 0 where it is no number.
     heard: u64,
+    /// Those of all watches that know it together.
+    latest: Latest,
 }
 
 /// The page of a list that is asked for next.
@@ -158,8 +161,15 @@ impl Watch {
 }
 
 impl Feed {
-    pub(super) fn new(client: Client, url: &str, metadata: bool, config: watcher::Config) -> Self {
-        Self { client, collection: Request::new(url), metadata, config, state: State::Empty, heard: 0 }
+    pub(super) fn new(
+        client: Client,
+        url: &str,
+        metadata: bool,
+        config: watcher::Config,
+        latest: Latest,
+    ) -> Self {
+        let collection = Request::new(url);
+        Self { client, collection, metadata, config, state: State::Empty, heard: 0, latest }
     }
 
     /// Whether a list is about to begin.
@@ -214,7 +224,7 @@ impl Feed {
                             continue;
                         }
                     };
-                    let (version, told) = take_in(event, version, reader);
+                    let (version, told) = take_in(event, version, &self.latest, reader);
                     if let Some(version) = version {
                         self.heard = number(&version).unwrap_or(self.heard);
                         self.state = State::Watching(version, Watch { has_told: true, ..watch });
@@ -251,6 +261,7 @@ impl Feed {
         let version = said(page.metadata.resource_version).ok_or(Error::NoVersion)?;
         let is_older = self.is_older(Some(&version));
         self.heard = number(&version).unwrap_or_default();
+        self.latest.see(self.heard);
         self.state = State::Listed(version);
         Ok(Step::Listed { is_older })
     }
@@ -324,9 +335,12 @@ fn objects_of_a_page(bytes: usize, objects: usize) -> u32 {
 fn take_in(
     event: kube::Result<WatchEvent<Text>>,
     version: String,
+    latest: &Latest,
     reader: &mut dyn Reader,
 ) -> (Option<String>, Option<Result<(), Error>>) {
     let mut changed = |object: &Text, is_there| {
+        // Before the reader, who may ask for it.
+        latest.see(number(&object.version).unwrap_or_default());
         if planted::is_lost() {
             return None;
         }

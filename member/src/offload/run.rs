@@ -50,7 +50,8 @@ impl OffloadingRun {
     pub(super) fn new(access: Access, webhook: watch::Receiver<Answer>) -> Self {
         let Access { env, home, us, leases, leader, guard, .. } = &access;
         let knowledge = Knowledge::new(us.clone(), env.namespace.clone(), Some(leases.clone()));
-        let vouching = Vouching::new(OFFLOADING, leases.clone());
+        let area = guard.clone().map(Watches::guarded).unwrap_or_default();
+        let vouching = Vouching::new(OFFLOADING, leases.clone(), area.latest());
         let local_writer = local_writer(env);
         let leader_writer =
             Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone()).strict();
@@ -62,7 +63,7 @@ impl OffloadingRun {
             peers: Watches::guarded(home.guard()),
             nodes: Watches::guarded(home.guard()),
             here: Watches::guarded(home.guard()),
-            area: guard.clone().map(Watches::guarded).unwrap_or_default(),
+            area,
             none: Watches::default(),
             local_writer,
             leader_writer,

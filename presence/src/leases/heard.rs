@@ -28,6 +28,8 @@ pub(crate) struct Heard {
     /// Who holds it.
     pub(super) holder: Option<String>,
     pub(super) renewed: Option<Timestamp>,
+    /// resourceVersion of its Lease as it was heard last; 0 if that is no number.
+    pub(crate) version: u64,
     /// Number of its renewals that said what of its word counts.
     pub(crate) renewals: u64,
     /// The last of these, by its own clock.

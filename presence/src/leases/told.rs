@@ -11,7 +11,7 @@ use api::{
 };
 use jiff::Timestamp;
 use kit::objects::Change;
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 
 use super::{Leases, News};
 use crate::{contact::Contact, standing::Standing};
@@ -52,6 +52,13 @@ impl Leases {
         if let Told::Leases(others) = told
             && view.renew_time() != before
         {
+            let version = view.resource_version();
+            let with_version = |mut lease: LeaseView| {
+                // The leader's own is that of a renewal which may be later.
+                lease.meta_mut().resource_version = lease.resource_version().or_else(|| version.clone());
+                lease
+            };
+            let others = others.into_iter().map(with_version).collect();
             self.hear_told(others, view.stale(), now, &mut news);
         }
         news

@@ -17,13 +17,15 @@ use crate::heartbeat::Heartbeats;
 /// One feature, and the Leases it hears of.
 struct Heard {
     leases: Shared<Leases>,
+    latest: Latest,
     vouching: Vouching<&'static str>,
 }
 
 impl Heard {
     fn new(restored: bool) -> Self {
         let leases = Shared::new(Leases::new(Pace::default(), Heartbeats::default(), restored));
-        Self { vouching: Vouching::new(SERVICES, leases.clone()), leases }
+        let latest = Latest::default();
+        Self { vouching: Vouching::new(SERVICES, leases.clone(), latest.clone()), latest, leases }
     }
 
     fn change(&self, change: Change<LeaseView>) -> BTreeSet<&'static str> {
@@ -36,7 +38,7 @@ impl Heard {
         let at = Timestamp::from_second(i64::from(nth) * 10).unwrap();
         let annotations = json!({label::SETTLED: settled.word(), label::UNWRITTEN: settled.unwritten(at)});
         let lease = json!({
-            "metadata": {"name": lease, "annotations": annotations},
+            "metadata": {"name": lease, "resourceVersion": nth.to_string(), "annotations": annotations},
             "spec": {"renewTime": MicroTime(at)},
         });
         self.change(Change::Apply(serde_json::from_value(lease).unwrap()))
@@ -65,6 +67,26 @@ fn two_settled_renewals_after_the_doubt_vouch() {
     assert!(doubt(&v, &["web-2"]), "less is missing");
     v.vouching.keep(&"web", &BTreeSet::new());
     assert!(!doubt(&v, &["web-1"]), "a new doubt starts anew");
+}
+
+/// After a link was cut, each watch tells what it missed, and none waits for another.
+#[test]
+fn a_renewal_of_before_what_was_known_is_not_counted() {
+    let v = Heard::new(false);
+    v.hear("east", 10, &Settled::Yes);
+    v.latest.see(30);
+    assert!(!doubt(&v, &["web-1"]));
+    v.hear("east", 20, &Settled::Yes);
+    v.hear("east", 30, &Settled::Yes);
+    assert!(!doubt(&v, &["web-1"]), "both may be older than the absence");
+    v.latest.see(100);
+    v.hear("east", 40, &Settled::Yes);
+    assert!(v.hear("east", 50, &Settled::Yes).contains("web"), "what became known later does not matter");
+    assert!(doubt(&v, &["web-1"]));
+    v.vouching.doubt_again(&"web", "east");
+    v.hear("east", 60, &Settled::Yes);
+    v.hear("east", 70, &Settled::Yes);
+    assert!(!doubt(&v, &["web-1"]), "it starts anew with what is known then");
 }
 
 #[test]

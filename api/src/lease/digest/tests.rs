@@ -14,7 +14,7 @@ fn at(second: i64) -> Timestamp {
 fn lease(cluster: &str, second: i64, settled: &Settled) -> LeaseView {
     let renewed = at(second);
     serde_json::from_value(json!({
-        "metadata": {"name": name::member_lease(cluster), "uid": format!("of-{cluster}"), "annotations": {
+        "metadata": {"name": name::member_lease(cluster), "uid": format!("of-{cluster}"), "resourceVersion": "7", "annotations": {
             label::SETTLED: settled.word(), label::UNWRITTEN: settled.unwritten(renewed), label::WIRE: "1", label::LEFT: "false",
         }},
         "spec": {"holderIdentity": "u1/a", "leaseDurationSeconds": 30, "renewTime": MicroTime(renewed)},
@@ -38,9 +38,10 @@ fn told(lease: &LeaseView) -> Vec<LeaseView> {
 }
 
 fn says(lease: &LeaseView) -> String {
-    let (name, uid, holder, renewed) = (lease.name_any(), lease.uid(), lease.holder(), lease.renew_time());
+    let (name, holder, renewed) = (lease.name_any(), lease.holder(), lease.renew_time());
+    let (uid, version) = (lease.uid(), lease.resource_version());
     format!(
-        "{name} {uid:?} {holder:?} {renewed:?} {:?} {:?} {}",
+        "{name} {uid:?} {version:?} {holder:?} {renewed:?} {:?} {:?} {}",
         lease.settled(),
         lease.wire(),
         lease.has_left()

@@ -85,7 +85,8 @@ fn events(all: &[(&str, Value)]) -> (u16, String) {
 /// What was told in so many steps, errors included, and what was asked.
 async fn told(answers_: &[(u16, String)], steps: usize) -> (Vec<String>, Vec<String>) {
     let (client, asked) = answers(answers_);
-    let mut feed = Feed::new(client, "/api/v1/configmaps", false, watcher::Config::default().labels("a=b"));
+    let a = watcher::Config::default().labels("a=b");
+    let mut feed = Feed::new(client, "/api/v1/configmaps", false, a, Latest::default());
     let mut heard = Heard::default();
     for _ in 0..steps {
         match feed.next(&mut heard).await {
@@ -220,7 +221,7 @@ async fn who_may_not_list_any_more_watches_on() {
 async fn asked_after(has_told: bool, at: Duration, end: Option<kube::Error>, ends: bool) -> String {
     let (client, asked) = answers(&[page("9", "", &[])]);
     let only_a = watcher::Config::default().fields("metadata.name=a").labels("b=c");
-    let mut feed = Feed::new(client, "/api/v1/configmaps", false, only_a);
+    let mut feed = Feed::new(client, "/api/v1/configmaps", false, only_a, Latest::default());
     let mut heard = Heard::default();
     feed.next(&mut heard).await.unwrap();
     let last = futures::stream::once(tokio::time::sleep(at)).filter_map(|()| async { None });

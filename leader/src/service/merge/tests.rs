@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 use api::resource_export::ServicePayload;
 use http::{Request, Response};
 use k8s_openapi::api::core::v1::ServicePort as CorePort;
-use kit::{index::Shared, objects::Change};
+use kit::{index::Shared, objects::Change, watch::Latest};
 use kube::{Client, client::Body};
 use proptest::prelude::*;
 
@@ -302,7 +302,7 @@ async fn a_create_that_meets_an_import_is_planned_again() {
     let judgement =
         Judgement::Service { cluster: "east".into(), service: service(), payload: Box::new(payload) };
     records.entries.change(Change::Apply(Judged { judgement, ..Judged::named(metadata) }));
-    let vouching = Vouching::new("Services", access.leases.clone());
+    let vouching = Vouching::new("Services", access.leases.clone(), Latest::default());
     let merging = Merging { records, vouching, writer: access.writer(), access };
     assert!(matches!(Box::pin(merging.reconcile(service())).await, Err(Error::Stale)));
     assert_eq!(asked.with(|asked| asked.clone()), ["POST"], "the import is not changed");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::unwritten::SERVICES;
-use kit::{index::Shared, write::Writer};
+use kit::{index::Shared, watch::Latest, write::Writer};
 use kube::Client;
 use presence::vouch::Vouching;
 
@@ -31,7 +31,7 @@ fn importing(client: &Client) -> Importing {
     Importing {
         us: access.us,
         knowledge: Knowledge::new(Arc::unwrap_or_clone(known("west", &[], &entry(&[])).cluster)),
-        vouching: Vouching::new(SERVICES, access.leases),
+        vouching: Vouching::new(SERVICES, access.leases, Latest::default()),
         withdrawals: Shared::default(),
         unanswered: Shared::default(),
         addresses: Kept::default(),
