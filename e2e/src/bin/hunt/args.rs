@@ -15,9 +15,9 @@ use kit::planted::Defect;
 /// restored. It fails if an invariant is broken at any write, or if the clusters do not have what users want when it is over.
 #[derive(Parser)]
 pub(crate) struct Args {
-    /// Run for so many minutes.
+    /// Begin no more runs after so many minutes: 0.5 are thirty seconds.
     #[arg(long, value_name = "N")]
-    pub(crate) minutes: Option<u64>,
+    pub(crate) minutes: Option<f64>,
     /// Run one seed, show why it fails, and keep its logs in target/e2e.
     #[arg(long, value_name = "N", conflicts_with_all = ["minutes", "seeds"])]
     pub(crate) seed: Option<u64>,
@@ -63,7 +63,7 @@ impl Args {
     pub(crate) fn command(&self, seed: u64) -> String {
         let planted = self.planted.map(|defect| format!(" --planted {}", defect.name())).unwrap_or_default();
         format!(
-            "cargo run -p e2e --profile bench --bin hunt -- --seed {seed} --seconds {}{planted}",
+            "cargo run -p e2e --bin hunt -- --seed {seed} --seconds {}{planted}",
             self.seconds
         )
     }

@@ -36,7 +36,7 @@ fn hunt(args: &Args) -> bool {
     let (begun, seeds) = (Instant::now(), args.seeds());
     let (next, sum) = (AtomicU64::new(seeds.start), Mutex::new(Sum::default()));
     let work = || {
-        while args.minutes.is_none_or(|minutes| begun.elapsed().as_secs() < minutes * 60) {
+        while args.minutes.is_none_or(|minutes| begun.elapsed().as_secs_f64() < minutes * 60.0) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= seeds.end {
                 break;
