@@ -39,8 +39,8 @@ const STANDS: Duration = Duration::from_secs(10);
 /// A link that is dead without saying so is found after two of these. One on which something comes is not asked, so that a slow one is not
 /// taken for dead while it brings a long list.
 const PING: Duration = Duration::from_secs(6);
-/// A connection to our own API server on which nothing came for so long is dead: every watch is ended and begun anew once a minute,
-/// and no other request takes as long.
+/// A connection without pings on which nothing came for so long is dead: every watch is ended and begun anew once a minute, and no other
+/// request takes as long.
 const SILENT: Duration = Duration::from_secs(90);
 
 /// Why there is no client.
@@ -81,7 +81,15 @@ pub async fn local(kubeconfig: Option<&Path>) -> Result<Client, Error> {
         }
         None => Config::infer().await.map_err(|e| Error::Local(e.to_string()))?,
     };
-    patient(config, SILENT)
+    // A proxy of another kind is kube's business.
+    let is_direct = config.proxy_url.as_ref().is_none_or(|proxy| proxy.scheme_str() == Some("http"));
+    match config.cluster_url.scheme_str() {
+        // A reconcile that fails is tried again by its queue, where it can be seen.
+        Some("https") if is_direct => {
+            within(config, None, STANDS, None).map_err(|e| Error::Local(e.to_string()))
+        }
+        _ => patient(config, SILENT),
+    }
 }
 
 /// A client for any server that speaks HTTPS. It trusts these authorities alone and says nothing of who asks.
@@ -167,11 +175,17 @@ fn tuned(mut config: Config, credential: Option<&Credential>) -> Result<Client, 
     let proxy = config.proxy_url.as_ref().map(Uri::to_string);
     let proxy = proxy::of(&config.cluster_url, proxy.as_deref(), |name| env::var(name).ok());
     config.proxy_url = proxy.and_then(|proxy| proxy.parse().ok());
-    within(config, credential, STANDS)
+    let retry = RetryPolicy::new(Duration::from_millis(50), Duration::from_secs(2), 3, true);
+    within(config, credential, STANDS, Some(retry.map_err(|e| Error::Setup(e.to_string()))?))
 }
 
-/// A client whose connections have to stand after `limit`.
-fn within(config: Config, credential: Option<&Credential>, limit: Duration) -> Result<Client, Error> {
+/// A client whose connections have to stand after `limit`, and are pinged.
+fn within(
+    config: Config,
+    credential: Option<&Credential>,
+    limit: Duration,
+    retry: Option<RetryPolicy>,
+) -> Result<Client, Error> {
     let setup = |error: &dyn std::fmt::Display| Error::Setup(error.to_string());
 
     let mut tls = config.rustls_client_config().map_err(|e| setup(&e))?;
@@ -199,8 +213,6 @@ fn within(config: Config, credential: Option<&Credential>, limit: Duration) -> R
         .http2_keep_alive_while_idle(true)
         .http2_adaptive_window(true)
         .build::<_, kube::client::Body>(https);
-    let retry = RetryPolicy::new(Duration::from_millis(50), Duration::from_secs(2), 3, true)
-        .map_err(|e| setup(&e))?;
     let credential = credential.cloned();
     let signed = move |request: http::Request<kube::client::Body>| match &credential {
         Some(credential) => credential.sign(request),
@@ -208,7 +220,8 @@ fn within(config: Config, credential: Option<&Credential>, limit: Duration) -> R
     };
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .layer(RetryLayer::new(retry))
+        .layer(config.extra_headers_layer().map_err(|e| setup(&e))?)
+        .option_layer(retry.map(RetryLayer::new))
         .option_layer(config.auth_layer().map_err(|e| setup(&e))?)
         .map_request(signed)
         .map_err(BoxError::from)
@@ -268,7 +281,8 @@ mod tests {
         let frozen = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}", frozen.local_addr().unwrap());
         drop(rustls::crypto::ring::default_provider().install_default());
-        let client = within(Config::new(url.parse().unwrap()), None, Duration::from_millis(50)).unwrap();
+        let client =
+            within(Config::new(url.parse().unwrap()), None, Duration::from_millis(50), None).unwrap();
         let read = Api::<Secret>::namespaced(client, "x");
         let answer = tokio::time::timeout(Duration::from_secs(20), read.get("x")).await.unwrap();
         let failure = crate::failure::classify(&answer.unwrap_err());

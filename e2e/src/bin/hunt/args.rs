@@ -62,10 +62,7 @@ impl Args {
     /// The command that runs a seed again.
     pub(crate) fn command(&self, seed: u64) -> String {
         let planted = self.planted.map(|defect| format!(" --planted {}", defect.name())).unwrap_or_default();
-        format!(
-            "cargo run -p e2e --bin hunt -- --seed {seed} --seconds {}{planted}",
-            self.seconds
-        )
+        format!("cargo run -p e2e --bin hunt -- --seed {seed} --seconds {}{planted}", self.seconds)
     }
 }
 

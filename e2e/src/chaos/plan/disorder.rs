@@ -58,8 +58,6 @@ pub(super) fn of_links(random: &mut Random, lasts: Duration) -> Vec<(Duration, D
             Side::Local
         };
         let fault = *random.pick(&Fault::ALL);
-        // That a link to the own cluster's API server is half open is found after 90 s.
-        let fault = if (side, fault) == (Side::Local, Fault::HalfOpen) { Fault::Cut } else { fault };
         Disorder::Link { role, side, fault, lasts: millis(random, (500, 6000)) }
     };
     times(random, lasts, OF_LINKS).into_iter().map(|at| (at, disorder(random))).collect()
