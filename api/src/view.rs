@@ -68,7 +68,9 @@ pub struct Measured<T> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     /// It takes up to so many bytes of memory.
-    #[error("it takes up to {0} bytes of memory, and at most {DECODED_MAX} are read")]
+    #[error(
+        "{0} bytes in memory, of at most {DECODED_MAX}: split the EndpointSlice, or shorten the Service and its exported labels and annotations"
+    )]
     TooLarge(usize),
     /// It does not decode; a sentence that says why.
     #[error("{0}")]

@@ -114,13 +114,6 @@ impl<'a> Eraser<'a> {
         Ok(written.map(object).collect())
     }
 
-    /// Number of objects of a kind in all Namespaces; none without their CRD.
-    pub(crate) async fn count<K: Resource<DynamicType = ()>>(&self, labels: &str) -> Result<usize, Error> {
-        let resource = ApiResource::erase::<K>(&());
-        let api = self.cluster.metadata(&resource, None);
-        Ok(self.cluster.pages(&resource.plural, &api, labels).await?.len())
-    }
-
     /// Deletes an object and says so, unless there is none or somebody has deleted it already, and it waits for its finalizers.
     pub(crate) async fn delete(&mut self, object: &Object) -> Result<(), Error> {
         let Some(read) = self.as_read(object).await? else { return Ok(()) };

@@ -27,7 +27,9 @@ const OBJECT_MAX: usize = 4 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unkept {
     /// Whoever may write one object could fill our memory with it: it is there several times.
-    #[error("it is too large: it takes up to {0} bytes of memory, and at most {OBJECT_MAX} are read")]
+    #[error(
+        "the object is too large, {0} bytes in memory of at most {OBJECT_MAX}: split it into several objects"
+    )]
     TooLarge(usize),
     /// It is no JSON that can be read.
     #[error("it cannot be read: {0}")]

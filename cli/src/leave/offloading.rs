@@ -134,11 +134,12 @@ async fn give_back(here: &mut Eraser<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Nodes that have our mark, and twins.
+/// Nodes and twins that the member made.
 async fn take_away(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(), Error> {
     let ours = format!("{}={}", general::MANAGED_BY, general::FREEPORT);
     let nodes = format!("{ours},{}={}", label::TYPE, label::VIRTUAL_NODE);
-    let nodes = here.list::<Node>(None, &nodes).await?;
+    let mut nodes = here.list_written::<Node>(&nodes).await?;
+    nodes.retain(is_virtual_node);
     here.delete_all(&nodes).await?;
     let twins = twins(here, us).await?;
     here.delete_all(&twins).await?;
@@ -155,6 +156,13 @@ async fn take_away(here: &mut Eraser<'_>, us: Option<&str>) -> Result<(), Error>
         ));
     }
     Ok(())
+}
+
+/// Reports whether the Node has the name of the cluster for which its label says that it is. A copy has another one.
+fn is_virtual_node(node: &Object) -> bool {
+    let labels = node.metadata().labels.unwrap_or_default();
+    let is_of = |of: &str| labels.get(label::REMOTE_CLUSTER_ID).is_none_or(|id| id == of);
+    names::of_virtual_node(&node.name).is_some_and(is_of)
 }
 
 /// Takes back what member `id` wanted of others, waits until those that run have let go of it, and deletes its maps, offers and
@@ -324,6 +332,17 @@ mod tests {
         let peer = Object { body: peer, ..called::<OffloadPeer>("", "east") };
         assert_eq!(with_twins(vec![shop], &[peer]), ["shop", "web"]);
         assert_eq!(with_twins(vec![], &[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_virtual_node_has_the_name_of_its_cluster() {
+        let is_virtual_node = |name: &str| {
+            let labels = json!({label::REMOTE_CLUSTER_ID: "east"});
+            let body = json!({"metadata": {"name": name, "labels": labels}});
+            is_virtual_node(&Object { body, ..called::<Node>("", name) })
+        };
+        assert!(is_virtual_node("freeport-east"));
+        assert!(!is_virtual_node("spare") && !is_virtual_node("freeport-spare"), "copies");
     }
 
     #[test]

@@ -214,7 +214,7 @@ async fn depart(here: &mut Eraser<'_>, traces: &Traces, how: &str) -> Result<(),
         here.delete(set).await?;
     }
     if here.dry_run && traces.note.is_some() && how == membership::LEAVE {
-        let imports = here.count::<ServiceImport>(&made_by_us()).await?;
+        let imports = here.list_written::<ServiceImport>(&made_by_us()).await?.len();
         here.say(&format!(
             "would wait until the member has withdrawn its exports, removed {imports} ServiceImports and its note"
         ));
@@ -252,7 +252,7 @@ async fn left(here: &mut Eraser<'_>, how: &str, limit: Duration) -> Result<Left,
         };
         // A member that was about to connect may have written a new note.
         tell(here, &note, how).await?;
-        let imports = here.count::<ServiceImport>(&made_by_us()).await?;
+        let imports = here.list_written::<ServiceImport>(&made_by_us()).await?.len();
         if before.replace(imports) != Some(imports) {
             here.say(&format!("waiting for the member, ServiceImports left: {imports}"));
             start = Instant::now();

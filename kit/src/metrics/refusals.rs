@@ -1,7 +1,7 @@
 //! Writes that API servers refuse, whichever controller asks for them. [`Writer`](crate::write::Writer) notes every refusal here, and
 //! removes it when the same write succeeds, so no controller has to.
 //!
-//! A controller tries a refused write again at least once a minute. A refusal that is not repeated within [`STALE`] is over: nobody wants
+//! A controller tries a refused write again at least every 30 s. A refusal that is not repeated within [`STALE`] is over: nobody wants
 //! that write any more.
 
 use std::{
@@ -26,7 +26,8 @@ use super::Tally;
 use crate::index::Shared;
 
 /// Time after which a refusal that was not repeated is removed: half as long again as the longest back-off.
-const STALE: Duration = Duration::from_secs(90);
+/// With [`LASTING`] and [`COLLECTED`] less than a minute.
+const STALE: Duration = Duration::from_secs(45);
 /// Time for which a write has to be refused before it is reported: an API server that has just started, or has just been given a right or a
 /// policy, refuses some writes that it accepts a moment later.
 const LASTING: Duration = Duration::from_secs(5);
@@ -316,6 +317,19 @@ mod tests {
         refusals.prune(now + LASTING + STALE);
         assert!(refusals.message("").is_some());
         refusals.prune(now + LASTING + STALE + LASTING);
+        assert_eq!(refusals.message(""), None);
+    }
+
+    #[test]
+    fn a_refusal_that_nobody_wants_any_more_is_gone_from_the_status_within_a_minute() {
+        assert!(STALE + LASTING + COLLECTED < Duration::from_secs(60));
+        let metrics = Metrics::new().unwrap();
+        let (refusals, now, web) = (metrics.refusals(), Instant::now(), request("local", "create", "web"));
+        refuse(refusals, &web, "no", now);
+        // The longest back-off of a controller.
+        refusals.prune(now + LASTING + Duration::from_secs(30));
+        assert!(refusals.message("").is_some());
+        refusals.prune(now + Duration::from_secs(60));
         assert_eq!(refusals.message(""), None);
     }
 

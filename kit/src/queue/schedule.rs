@@ -19,8 +19,8 @@ use crate::backoff::Backoff;
 
 /// First wait after a failure.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
-/// Waits after failures of one key.
-const WAITS: Backoff = Backoff { first: FIRST_WAIT, longest: Duration::from_secs(60) };
+/// Waits after failures of one key. A refused write that is not repeated within one and a half times the longest is not reported any more.
+const WAITS: Backoff = Backoff { first: FIRST_WAIT, longest: Duration::from_secs(30) };
 
 /// Fewer keys than this are not worth tidying up.
 const CROWDED: usize = 1024;

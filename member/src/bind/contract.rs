@@ -51,6 +51,7 @@ use self::{
     room::Room,
     told::Told,
 };
+use super::policy::leaves_copies;
 
 /// Until when a watch has to have told what there is, before it is said that it has not.
 pub(crate) const IN_TIME: Duration = Duration::from_secs(30);
@@ -296,10 +297,12 @@ impl Contract {
         })
     }
 
-    /// A copy of one of our objects is in the provider's Namespace for this one of ours: if its APIServiceNamespace has no uid, it is for us.
+    /// Notes that a copy of an object of this cluster is in the provider's Namespace for this one: if its APIServiceNamespace has no uid, it is for
+    /// this cluster; if it has the uid of another one, it is [`shared`](Self::shared).
     pub(crate) fn note_copy_in(&self, namespace: &str) {
         let is_news = self.known.with(|known| {
-            let there = known.namespaces.get(namespace).filter(|there| may_get_uid(there));
+            let there =
+                known.namespaces.get(namespace).filter(|there| may_get_uid(there) || self.is_shared(there));
             there.and_then(ResourceExt::uid).is_some_and(|uid| known.with_copies.insert(uid))
         });
         if is_news {
@@ -309,12 +312,27 @@ impl Contract {
 
     /// APIServiceNamespaces that are for us, and are not annotated with our uid yet.
     pub(crate) fn without_uid(&self) -> Vec<APIServiceNamespace> {
+        self.with_copies(may_get_uid)
+    }
+
+    /// APIServiceNamespaces that note another cluster, have copies of this cluster's objects, and are not marked to stay.
+    pub(crate) fn shared(&self) -> Vec<APIServiceNamespace> {
+        self.with_copies(|there| self.is_shared(there))
+    }
+
+    fn with_copies(&self, is_meant: impl Fn(&APIServiceNamespace) -> bool) -> Vec<APIServiceNamespace> {
         self.known.with(|known| {
             let is_used = |there: &&APIServiceNamespace| {
                 there.uid().is_some_and(|uid| known.with_copies.contains(&uid))
             };
-            known.namespaces.iter().filter(is_used).filter(|there| may_get_uid(there)).cloned().collect()
+            known.namespaces.iter().filter(is_used).filter(|there| is_meant(there)).cloned().collect()
         })
+    }
+
+    fn is_shared(&self, namespace: &APIServiceNamespace) -> bool {
+        let is_going = namespace.metadata.deletion_timestamp.is_some();
+        let notes_another = namespace.annotations().get(CLUSTER_UID).is_some_and(|uid| **uid != *self.us);
+        !is_going && notes_another && !Self::is_providers(namespace) && !leaves_copies(namespace)
     }
 
     /// Whether the APIServiceNamespace was made for this cluster, as it says: no other one is ours to delete.
@@ -371,6 +389,8 @@ mod tests {
         }
         let found: Vec<_> = contract.without_uid().iter().map(ResourceExt::name_any).collect();
         assert_eq!(found, ["shop"]);
+        let shared: Vec<_> = contract.shared().iter().map(ResourceExt::name_any).collect();
+        assert_eq!(shared, ["theirs"], "another cluster is noted there, and this one has copies");
         let metadata = json!({"name": "shop", "uid": "another", "resourceVersion": "2"});
         let anew = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
         contract.known.with(|known| known.namespaces.change(Change::Apply(anew)));

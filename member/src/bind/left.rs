@@ -2,17 +2,20 @@
 //! APIServiceNamespace. So one that has some is marked where it would be taken back, and then neither another binding nor the end of our
 //! Namespace takes it later.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
-    bind::{binding::APIServiceBinding, export::APIServiceNamespace, label},
+    bind::{
+        binding::APIServiceBinding, bound_schema::BoundSchemaSpec, export::APIServiceNamespace, label,
+        resource::InformerScope,
+    },
     view::Meta,
 };
 use kit::write::Error;
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, ListParams},
-    core::ObjectMeta,
+    core::{GroupVersionKind, ObjectMeta},
 };
 use serde_json::json;
 
@@ -25,19 +28,39 @@ use super::{
     sync::Here,
 };
 
-/// Takes an APIServiceNamespace back, unless it has copies of these APIs, which are to stay, or copies that no binding here made: another cluster
-/// that held the contract did.
+/// Deletes an APIServiceNamespace, unless it has copies of these APIs, which are to stay, or may have copies of another cluster: the provider's
+/// Namespace would be deleted with them.
 pub(crate) async fn take_back(
     contract: &Contract,
     local: &Local,
     namespace: &APIServiceNamespace,
     left: &[ApiResource],
 ) -> Result<(), Error> {
-    if !marked(contract, namespace, left).await? && !marked_for_others(contract, local, namespace).await? {
-        holder::ensure(contract).await?;
-        contract.writer.delete(namespace, false).await?;
+    if marked(contract, namespace, left).await? {
+        return Ok(());
     }
-    Ok(())
+    let name = namespace.name_any();
+    match of_others(contract, local, namespace).await? {
+        Others::None => {
+            holder::ensure(contract).await?;
+            contract.writer.delete(namespace, false).await
+        }
+        Others::Some => {
+            tracing::info!(
+                namespace = name,
+                "the APIServiceNamespace stays: it has copies that no binding of this cluster made"
+            );
+            mark(contract, namespace).await
+        }
+        Others::Unknown(api) => {
+            tracing::info!(
+                namespace = name,
+                api,
+                "the APIServiceNamespace stays: this API cannot be read at the provider, so another cluster may have copies there"
+            );
+            Ok(())
+        }
+    }
 }
 
 /// Marks it if it has copies of these APIs; whether it has.
@@ -62,48 +85,89 @@ pub(crate) async fn marked(
     Ok(is_used)
 }
 
-/// Marks it if it has copies that no binding of ours made; whether it has. Of an API that we may not read, or that is not served, there are none
-/// that we can know of.
-async fn marked_for_others(
+/// Copies in a Namespace of the provider that no binding of this cluster made.
+#[derive(Debug, PartialEq, Eq)]
+enum Others {
+    None,
+    Some,
+    /// Of this API it is not known. Who may not read it, or finds it not served, does not know that there are none.
+    Unknown(String),
+}
+
+async fn of_others(
     contract: &Contract,
     local: &Local,
     namespace: &APIServiceNamespace,
-) -> Result<bool, Error> {
-    let Some(there) = contract.assigned(&namespace.name_any()) else { return Ok(false) };
-    let (apis, bindings) = bound(contract, local);
+) -> Result<Others, Error> {
+    let Some(there) = contract.assigned(&namespace.name_any()) else { return Ok(Others::None) };
+    let (apis, bindings) = (exported(contract), uids(contract, local));
     let is_others =
         |object: &Meta<Here>| is_others(&object.metadata, &contract.cluster_namespace.name, &bindings);
-    for api in apis {
+    let mut found = Others::None;
+    for (name, api) in apis {
+        let api = match api {
+            Exported::Namespaced(api) => api,
+            Exported::ClusterScoped => continue,
+            Exported::Unknown => {
+                found = Others::Unknown(name);
+                continue;
+            }
+        };
         match has_some(contract, &there, &[api], is_others).await {
             Ok(false) => {}
-            Ok(true) => {
-                let name = namespace.name_any();
-                tracing::info!(
-                    namespace = name,
-                    "the APIServiceNamespace stays: it has copies that no binding here made"
-                );
-                return mark(contract, namespace).await.map(|()| true);
+            Ok(true) => return Ok(Others::Some),
+            Err(kube::Error::Api(status)) if [403, 404].contains(&status.code) => {
+                found = Others::Unknown(name);
             }
-            Err(kube::Error::Api(status)) if [403, 404].contains(&status.code) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(false)
+    Ok(found)
 }
 
-/// The APIs with objects in Namespaces that the contract exports and that are served here, and the uids of its bindings.
-fn bound(contract: &Contract, local: &Local) -> (Vec<ApiResource>, BTreeSet<String>) {
-    let (exports, apis): (Vec<_>, BTreeSet<_>) = contract.known.with(|known| {
-        let apis = known.exports.iter().flat_map(|export| &export.spec.resources);
-        (known.exports.iter().map(ResourceExt::name_any).collect(), apis.map(|api| api.name()).collect())
-    });
-    let names = local.bound(exports);
-    local.known.with(|known| {
-        let crds = known.crds.iter().filter(|crd| apis.contains(&crd.name_any()));
-        let served = crds.filter_map(Crd::served).filter(|api| api.is_namespaced);
-        let bindings = names.iter().filter_map(|name| known.bindings.get(name)?.uid());
-        (served.map(|api| api.resource).collect(), bindings.collect())
+/// An API of the contract.
+enum Exported {
+    /// With objects in Namespaces.
+    Namespaced(ApiResource),
+    ClusterScoped,
+    /// The provider has no BoundSchema that decodes, or its BoundSchema serves no version.
+    Unknown,
+}
+
+/// All APIs that the contract exports, by name, whichever cluster has bound them.
+fn exported(contract: &Contract) -> BTreeMap<String, Exported> {
+    contract.known.with(|known| {
+        let resources = known.exports.iter().flat_map(|export| &export.spec.resources);
+        let named = resources.map(|resource| {
+            let name = resource.name();
+            let api = known.schemas.get(&name).map_or(Exported::Unknown, |schema| of_schema(&schema.spec));
+            (name, api)
+        });
+        let odd = known.exports.odd(&contract.cluster_namespace.name);
+        let odd = odd.map(|(export, _)| {
+            (format!("APIServiceExport {}", export.name.clone().unwrap_or_default()), Exported::Unknown)
+        });
+        named.chain(odd).collect()
     })
+}
+
+fn of_schema(schema: &BoundSchemaSpec) -> Exported {
+    if schema.scope == InformerScope::Cluster {
+        return Exported::ClusterScoped;
+    }
+    let Some(version) = schema.versions.iter().find(|version| version.served) else {
+        return Exported::Unknown;
+    };
+    let (kind, plural) = (&schema.names.kind, &schema.names.plural);
+    let kind = GroupVersionKind::gvk(&schema.group, &version.name, kind);
+    Exported::Namespaced(ApiResource::from_gvk_with_plural(&kind, plural))
+}
+
+/// uids of the contract's bindings in this cluster.
+fn uids(contract: &Contract, local: &Local) -> BTreeSet<String> {
+    let exports = contract.known.with(|known| known.exports.iter().map(ResourceExt::name_any).collect());
+    let names = local.bound(exports);
+    local.known.with(|known| names.iter().filter_map(|name| known.bindings.get(name)?.uid()).collect())
 }
 
 /// Whether an object is a copy of the contract that none of these bindings (by uid) made.
@@ -114,7 +178,7 @@ fn is_others(copy: &ObjectMeta, cluster_namespace: &str, bindings: &BTreeSet<Str
 }
 
 /// From now on nobody takes it back.
-async fn mark(contract: &Contract, namespace: &APIServiceNamespace) -> Result<(), Error> {
+pub(crate) async fn mark(contract: &Contract, namespace: &APIServiceNamespace) -> Result<(), Error> {
     let patch = json!({"metadata": {"annotations": {label::DELETION_POLICY: label::ORPHAN}}});
     contract.writer.merge(namespace, None, patch).await.map(drop)
 }
@@ -191,7 +255,13 @@ fn brought(binding: &APIServiceBinding, crds: &[&Crd]) -> Option<Vec<ApiResource
 
 #[cfg(test)]
 mod tests {
+    use api::bind::holder;
+    use kit::objects::Change;
+    use kube::{client::Body, core::Status};
+    use tokio::sync::mpsc;
+
     use super::*;
+    use crate::bind::fixture;
 
     fn crd(scope: &str, established: &str, owner: &str) -> Crd {
         let versions = json!([{"name": "v1", "served": true}]);
@@ -213,6 +283,85 @@ mod tests {
         assert!(is_others(json!({of: "kube-bind-a"})), "Go's konnector notes no binding");
         assert!(!is_others(json!({of: "kube-bind-a", label::BINDING_UID: "b1"})));
         assert!(!is_others(json!({of: "kube-bind-b"})), "another contract's, in a Namespace that is shared");
+    }
+
+    /// A contract that exports mangos and cactus, with Namespace team1 at the provider, where mangos can be listed and listing cactus has this
+    /// answer; and the deletions and patches that are sent there.
+    fn exporting(
+        cactus: serde_json::Value,
+        code: u16,
+        has_schema: bool,
+    ) -> (Contract, mpsc::UnboundedReceiver<String>) {
+        let (wrote, written) = mpsc::unbounded_channel();
+        let answer = move |request: http::Request<Body>| {
+            let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+            let list = |items: serde_json::Value| json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items});
+            let (code, answer) = match (method, path.as_str()) {
+                (http::Method::GET, path) if path.ends_with("/cactus") && code == 200 => {
+                    (200, list(cactus.clone()))
+                }
+                (http::Method::GET, path) if path.ends_with("/cactus") => {
+                    (code, json!(Status::failure("no", "Refused").with_code(code)))
+                }
+                (http::Method::GET, path) if path.ends_with("/mangos") => (200, list(json!([]))),
+                (http::Method::GET, _) => {
+                    let held = holder::noted(&[], "us", jiff::Timestamp::UNIX_EPOCH);
+                    let spec =
+                        json!({"kubeconfigSecretRef": {"name": "k", "key": "k"}, "providerPrettyName": "p"});
+                    (
+                        200,
+                        json!({"metadata": {"name": "cluster"}, "spec": spec, "status": {"conditions": held}}),
+                    )
+                }
+                (method, _) => {
+                    wrote.send(method.to_string()).unwrap();
+                    (200, json!({"metadata": {"name": "team1", "uid": "team1"}, "spec": {}}))
+                }
+            };
+            let answer =
+                http::Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()));
+            std::future::ready(answer)
+        };
+        let contract = fixture::contract().with_client(Client::new(tower::service_fn(answer), "x"));
+        fixture::assign(&contract, "team1", "kube-bind-37p3oxx6sh4fd-team1");
+        contract.known.with(|known| {
+            for plural in ["mangos", "cactus"] {
+                let resource = json!({"group": "example.com", "resource": plural});
+                let spec = json!({"resources": [resource], "informerScope": "Namespaced", "isolation": "Prefixed"});
+                let export = json!({"metadata": {"name": plural, "resourceVersion": "1"}, "spec": spec});
+                known.exports.change(Change::Apply(serde_json::from_value(export).unwrap()));
+                let version = json!({"name": "v1", "served": true, "storage": true, "schema": {}});
+                let spec = json!({"informerScope": "Namespaced", "scope": "Namespaced", "group": "example.com",
+                    "names": {"plural": plural, "kind": plural}, "versions": [version]});
+                let metadata = json!({"name": format!("{plural}.example.com"), "resourceVersion": "1"});
+                let schema = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
+                if plural == "mangos" || has_schema {
+                    known.schemas.change(Change::Apply(schema));
+                }
+            }
+        });
+        (contract, written)
+    }
+
+    #[tokio::test]
+    async fn an_api_service_namespace_stays_while_another_cluster_may_have_copies_of_any_api_of_the_contract()
+    {
+        let writes = async |cactus, code, has_schema| {
+            let (contract, mut written) = exporting(cactus, code, has_schema);
+            let team1 = contract.known.with(|known| known.namespaces.get("team1").cloned()).unwrap();
+            // No CRD of the contract is in this cluster.
+            take_back(&contract, &Local::new(), &team1, &[]).await.unwrap();
+            std::iter::from_fn(|| written.try_recv().ok()).collect::<Vec<_>>()
+        };
+        let annotations =
+            json!({label::CLUSTER_NAMESPACE: "kube-bind-37p3oxx6sh4fd", label::BINDING_UID: "theirs"});
+        let copies = json!([{"metadata": {"name": "c", "annotations": annotations}}]);
+        assert_eq!(writes(json!([]), 200, true).await, ["DELETE"]);
+        assert_eq!(writes(copies, 200, true).await, ["PATCH"], "marked, so that it stays later too");
+        for code in [403, 404] {
+            assert_eq!(writes(json!([]), code, true).await, [""; 0], "{code}: unknown");
+        }
+        assert_eq!(writes(json!([]), 200, false).await, [""; 0], "without a BoundSchema: unknown");
     }
 
     #[test]

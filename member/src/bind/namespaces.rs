@@ -108,7 +108,8 @@ impl Namespaces {
         failed
     }
 
-    /// Annotates those that have copies of our objects with our uid: Go's konnector and older members do not.
+    /// Annotates those that have copies of our objects with our uid: Go's konnector and older members do not. Marks those that note another cluster:
+    /// if that one holds the contract again, it must not delete the copies of this one.
     async fn annotate(&self) -> Result<(), Error> {
         let mut done = Ok(());
         for namespace in self.contract.without_uid() {
@@ -117,6 +118,9 @@ impl Namespaces {
             patch["metadata"]["resourceVersion"] = json!(namespace.resource_version());
             let marked = self.contract.writer.merge::<APIServiceNamespace>(&namespace, None, patch).await;
             done = done.and(marked.map(drop));
+        }
+        for namespace in self.contract.shared() {
+            done = done.and(left::mark(&self.contract, &namespace).await);
         }
         done
     }

@@ -1,5 +1,5 @@
-//! Leaving: takes our offers, ShadowPods and maps back from the Common Area; deletes the Nodes and twins that we made here, by our label
-//! and uid; takes finalizer, label and status from what users wrote. Safe to run twice: each step looks at what is left. Where the CRDs
+//! Leaving: takes our offers, ShadowPods and maps back from the Common Area; deletes the Nodes and twins that this member made, by name and
+//! maker; takes finalizer, label and status from what users wrote. Safe to run twice: each step looks at what is left. Where the CRDs
 //! or the rights for a kind are missing, nothing of it was made.
 
 mod hosted;
@@ -145,10 +145,10 @@ pub(super) async fn remove_imports(env: &Env, us: Option<&str>) -> Result<(), Er
     }
     let ours = ours();
     done = done.and(delete_twins(writer, client, us).await);
-    for node in
-        listed::<VirtualNode>(client, &format!("{},{}={}", ours, label::TYPE, label::VIRTUAL_NODE)).await?
-    {
-        done = done.and(writer.delete(&node, false).await);
+    let nodes = format!("{},{}={}", ours, label::TYPE, label::VIRTUAL_NODE);
+    // A copy has the labels as well; the policy refuses its deletion, so leaving would never end.
+    for node in listed::<VirtualNode>(client, &nodes).await?.iter().filter(|node| node.is_made_here()) {
+        done = done.and(writer.delete(node, false).await);
     }
     done
 }
@@ -208,5 +208,25 @@ where
             Failure::KindMissing | Failure::Forbidden(_) => Ok(vec![]),
             _ => Err(error.into()),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_a_virtual_node_is_nobodys_to_delete() {
+        let node = |name: &str, manager: &str| -> VirtualNode {
+            let labels = json!({general::MANAGED_BY: general::FREEPORT, label::TYPE: label::VIRTUAL_NODE,
+                label::REMOTE_CLUSTER_ID: "east"});
+            let made = json!([{"manager": manager, "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}]);
+            let metadata = json!({"name": name, "uid": "n", "labels": labels, "managedFields": made});
+            serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+        };
+        assert!(node("freeport-east", general::MEMBER).is_made_here());
+        assert!(!node("freeport-east", "kubectl").is_made_here(), "somebody else wrote it");
+        assert!(!node("spare", general::MEMBER).is_made_here(), "with all metadata, under another name");
+        assert!(!node("freeport-spare", general::MEMBER).is_made_here());
     }
 }

@@ -119,9 +119,9 @@ impl ShadowPods {
         outcome
     }
 
-    /// Counts the Pod that is there, if it says for whom.
+    /// Counts the Pod that is there, if this member made it for a home. A copy has its labels.
     fn count(&self, place: &str, pod: Option<&HostedPod>) {
-        let home = pod.and_then(|pod| pod.labels().get(label::ORIGIN));
+        let home = pod.filter(|pod| pod.is_made_here()).and_then(|pod| pod.labels().get(label::ORIGIN));
         let home = home.filter(|home| self.knowledge.clusters.get(home).is_some());
         let phase = pod.and_then(|pod| pod.status.phase.as_deref()).unwrap_or("Unknown");
         self.tally.put(place, home.map(|home| [home.as_str(), phase]));

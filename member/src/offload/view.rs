@@ -86,6 +86,13 @@ impl VirtualNode {
         self.labels().get(general::MANAGED_BY).is_some_and(|by| by == general::FREEPORT)
             || is_written_by(&self.metadata, general::MEMBER)
     }
+
+    /// Reports whether this member made it as the Node of a cluster. A copy has another name, or somebody else wrote it.
+    pub(crate) fn is_made_here(&self) -> bool {
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        let is_of = |of: &str| self.labels().get(label::REMOTE_CLUSTER_ID).is_none_or(|id| id == of);
+        names::of_virtual_node(name).is_some_and(is_of) && is_written_by(&self.metadata, general::MEMBER)
+    }
 }
 
 /// The part of a Node's spec that we read and write.

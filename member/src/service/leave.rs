@@ -47,7 +47,7 @@ const CONCURRENCY: usize = 16;
 /// The leader deletes withdrawn records within moments. That they are withdrawn is enough if it is away.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Between attempts to remove Endpoints.
-const RETRY: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(60) };
+const RETRY: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(30) };
 /// Between two lists of the records that are left.
 const PAUSE: Duration = Duration::from_secs(1);
 

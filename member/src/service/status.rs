@@ -120,15 +120,14 @@ fn ready(known: &Known, what: &str) -> Verdict {
         }
         Some(_) => {
             match known.entry.own_slices.iter().find_map(|(name, slice)| Some((name, slice.failure()?))) {
+                Some((record, failure)) if failure.reason.as_deref() == Some("TooLarge") => {
+                    let slice = sliced(known, record);
+                    failed(format!("the leader has merged {what}, but {slice} is too large: split it"))
+                }
                 Some((record, failure)) => failed(format!(
-                    "the leader has merged {what}, but does not take in all endpoints of {}: {}{}",
+                    "the leader has merged {what}, but does not take in all endpoints of {}: {}",
                     sliced(known, record),
                     said(failure),
-                    if failure.reason.as_deref() == Some("TooLarge") {
-                        ". Split that EndpointSlice"
-                    } else {
-                        ""
-                    }
                 )),
                 None => {
                     let lack = lack(known).unwrap_or_default();

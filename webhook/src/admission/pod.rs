@@ -14,7 +14,7 @@ const LOOKED_AT_MAX: usize = 4 << 20;
 /// It takes more.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "owners, labels, annotations, affinity and tolerations of the Pod are too large: they take up to {0} bytes of memory, and at most {LOOKED_AT_MAX} are read"
+    "the Pod is too large: shorten its owners, labels, annotations, affinity and tolerations, {0} bytes in memory of at most {LOOKED_AT_MAX}"
 )]
 pub(crate) struct TooLarge(usize);
 

@@ -56,7 +56,7 @@ fn read<K: Written + DeserializeOwned>(text: &RawValue) -> Result<K, String> {
     let bytes = weight(text.get());
     if bytes > K::BYTES {
         return Err(format!(
-            "it is too large: it takes up to {bytes} bytes of memory, and at most {} are read",
+            "the object is too large, {bytes} bytes in memory of at most {}: split it into several objects",
             K::BYTES
         ));
     }

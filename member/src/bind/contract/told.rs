@@ -46,7 +46,7 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Told<K> {
         if bytes > OBJECT_MAX {
             let metadata = sourced(&mut serde_json::Deserializer::from_str(metadata)).unwrap_or_default();
             let object = Err(format!(
-                "it is too large: it takes up to {bytes} bytes of memory, and at most {OBJECT_MAX} are read"
+                "the object is too large, {bytes} bytes in memory of at most {OBJECT_MAX}: the provider has to split it"
             ));
             return Ok(Self { object: Tolerant { metadata, object }, bytes: 0 });
         }
@@ -96,7 +96,7 @@ mod tests {
             r#"{{"metadata": {{"name": "r", "uid": "u"}}, "spec": {{"parameters": {dense}, "resources": []}}}}"#
         );
         let told: Told<APIServiceExportRequest> = serde_json::from_str(&text).unwrap();
-        assert!(told.object.object.unwrap_err().contains("bytes of memory"));
+        assert!(told.object.object.unwrap_err().ends_with("the provider has to split it"));
         assert_eq!(told.object.metadata.uid.as_deref(), Some("u"));
     }
 

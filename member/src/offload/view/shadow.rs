@@ -106,6 +106,11 @@ impl HostedPod {
         self.labels().contains_key(label::ORIGIN_UID)
     }
 
+    /// Reports whether this member wrote it.
+    pub(crate) fn is_made_here(&self) -> bool {
+        is_written_by(&self.metadata, general::MEMBER)
+    }
+
     /// Whether it was made for this ShadowPod, given that its Namespace is a twin of that home. Somebody may have
     /// taken labels off; then what we once wrote is this one.
     pub(crate) fn is_of(&self, spec: &ShadowPodSpec) -> bool {

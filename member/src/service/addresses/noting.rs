@@ -25,7 +25,7 @@ use crate::service::index::known::Known;
 /// All that end within this time are noted together.
 const TOGETHER: Duration = Duration::from_secs(5);
 /// Between attempts to write the note.
-const RETRY: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(60) };
+const RETRY: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(30) };
 /// Number of attempts to read the note.
 const ATTEMPTS: usize = 3;
 
