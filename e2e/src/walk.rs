@@ -132,6 +132,7 @@ mod tests {
             offloading::ALL.concat().as_slice(),
             binding::REFUSED,
             binding::CONTRACTS,
+            binding::OF_CONSUMERS,
             membership::WHILE_MEMBER,
             membership::LEAVING,
         ]

@@ -57,3 +57,9 @@ pub const CONTRACTS: &[Refused] = &[
     Refused::new(PROVIDES, "ClusterBinding", ("clusterbindings", "create"), "create"),
     Refused::new(PROVIDES, "Namespace", ("namespaces", "update"), "patch"),
 ];
+
+/// What a consumer's member writes about its contract.
+pub const OF_CONSUMERS: &[Refused] = &[
+    Refused::new(THERE, "ClusterBinding", ("clusterbindingsstatus", "update"), "status"),
+    Refused::new(THERE, "APIServiceNamespace", ("apiservicenamespaces", "update"), "patch"),
+];

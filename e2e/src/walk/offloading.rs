@@ -11,7 +11,7 @@ const OF_HOST: (&str, &str) = (HOST, "leader");
 const OF_HOME: (&str, &str) = (HOME, "leader");
 
 /// All tables.
-pub const ALL: [&[Refused]; 4] = [OF_NAMESPACES, CREATES, UPDATES, DELETES];
+pub const ALL: [&[Refused]; 5] = [OF_NAMESPACES, CREATES, UPDATES, DELETES, LEAVING];
 
 /// What is written for each Namespace. Namespaces of `west` are called `no-<cluster>-<resource>-<operation>`, and a policy in that cluster
 /// refuses this operation on this resource where the object, or its Namespace, is called so.
@@ -60,5 +60,12 @@ pub const UPDATES: &[Refused] = &[
 /// What is deleted once for each other cluster.
 pub const DELETES: &[Refused] = &[
     Refused::new(OF_HOST, "OffloadOffer", ("offloadoffers", "delete"), "delete"),
+    Refused::new(AT_HOME, "Node", ("nodes", "delete"), "delete"),
+];
+
+/// What is deleted when the home leaves the ClusterSet.
+pub const LEAVING: &[Refused] = &[
+    Refused::new(OF_HOME, "OffloadOffer", ("offloadoffers", "delete"), "delete"),
+    Refused::new(OF_HOME, "NamespaceMap", ("namespacemaps", "delete"), "delete"),
     Refused::new(AT_HOME, "Node", ("nodes", "delete"), "delete"),
 ];

@@ -36,7 +36,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::commands::status;
+use crate::cli::program::status;
 
 const POLICY: &str = "no-writes-of-binding";
 /// Name of the API whose objects are refused, of its binding, and of the Secret of all bindings.
@@ -105,7 +105,7 @@ pub(super) async fn bind_by(consumer: &Cluster, offered: &Offered, secret: &str)
     let _: APIServiceBinding = consumer.create_cluster_wide(binding).await;
 }
 
-async fn keep(consumer: &Cluster, name: &str, kubeconfig: &ByteString) {
+pub(super) async fn keep(consumer: &Cluster, name: &str, kubeconfig: &ByteString) {
     let secret = json!({"metadata": {"name": name}, "data": {"kubeconfig": kubeconfig}});
     let secret: Secret = serde_json::from_value(secret).unwrap();
     consumer.api::<Secret>(CREDENTIALS).create(&PostParams::default(), &secret).await.unwrap();
@@ -121,7 +121,7 @@ async fn conditions_of(cluster: &Cluster, binding: &str) -> Vec<Condition> {
 }
 
 /// Waits until one of the conditions is False and says that a policy refuses something.
-async fn says_refused(what: &str, said: impl AsyncFn() -> Vec<Condition>, type_: &str) {
+pub(super) async fn says_refused(what: &str, said: impl AsyncFn() -> Vec<Condition>, type_: &str) {
     eventually(&format!("{what}: {type_} says what is refused"), || async {
         let said = said().await;
         let is_so = said.iter().any(|said| {

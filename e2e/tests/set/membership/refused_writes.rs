@@ -14,11 +14,12 @@ use e2e::{
     cluster_set::status,
     fixture::{AREA, SET, SYSTEM, World, alone},
     forbidden::{NOT_THIS_ONE, forbid_all, permit_all},
+    ground::is_simulated,
     seen::{imported, not_imported},
     waiting::eventually,
     walk::{
         Refused,
-        membership::{LEAVING, WHILE_MEMBER},
+        membership::{LEAVING, MEMBER, WHILE_MEMBER},
     },
 };
 use k8s_openapi::api::{core::v1::ConfigMap, flowcontrol::v1::PriorityLevelConfiguration};
@@ -27,6 +28,8 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::json;
+
+use crate::cli::program::status as status_of;
 
 const PROPERTY: &str = "cluster.clusterset.k8s.io";
 
@@ -123,6 +126,10 @@ fn each_write_of_a_member_or_leader_that_is_refused_is_reported_and_done_when_it
                     if names { Ok(()) } else { Err(said) }
                 })
                 .await;
+                if !is_simulated() {
+                    let context = if refused.by == MEMBER { "west" } else { "leader" };
+                    status_of(world, context).await.reported(1, &["WritesAccepted is False", NOT_THIS_ONE]);
+                }
             }
             permit_all(world, refused).await;
             eventually(&format!("WritesAccepted is True after {write}"), || writes(world, refused, "True"))

@@ -1,6 +1,7 @@
 //! Issue 38, 4: each write that members send for offloading is refused by a policy of its API server. Each is reported where users look,
 //! other Namespaces are not affected, and when the policies are gone everything is as users want it, without a restart.
 
+mod leaving;
 mod pairs;
 mod said;
 

@@ -23,6 +23,8 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::json;
 
+use crate::cli::program::status as status_of;
+
 const POLICY: &str = "no-writes";
 /// Refuses an operation on a resource where the object's name says so: see [`REFUSED`].
 const POLICY_REFUSES: &str = "variables.name.contains('no-' + request.resource.resource + variables.subresource + '-' + request.operation.lowerAscii())";
@@ -127,6 +129,9 @@ fn each_write_that_is_refused_is_reported_and_done_when_it_is_accepted() {
             if is_said { Ok(()) } else { Err(format!("{reason}: {message}")) }
         })
         .await;
+        for context in ["west", "east", "leader"] {
+            status_of(world, context).await.reported(1, &["WritesAccepted is False", NOT_THIS_ONE]);
+        }
         eventually("an Event tells it", || event(west, SYSTEM, "demo", "Refused")).await;
         east.exported(ns, "web", &["10.1.0.3"]).await;
         eventually("other Services are not affected", || imported(west, ns, "web")).await;
@@ -136,6 +141,10 @@ fn each_write_that_is_refused_is_reported_and_done_when_it_is_accepted() {
         }
         for (cluster, place, _) in reports {
             eventually("nothing is refused any more", || writes(cluster, place, "True")).await;
+        }
+        for context in ["west", "east", "leader"] {
+            let said = status_of(world, context).await;
+            assert!(!said.stdout.contains(NOT_THIS_ONE), "{said}");
         }
         for name in named("create") {
             eventually(&format!("west imports {name}"), || imported(west, ns, &name)).await;
