@@ -138,9 +138,10 @@ pub async fn forbid_all(world: &World, refused: &Refused) {
     let of_object = resource.trim_end_matches("status");
     let resources = [of_object.to_owned(), format!("{of_object}/status")];
     let resources = resources.iter().map(String::as_str).collect::<Vec<_>>();
+    // Of a consumer's member the provider knows the account of its contract.
+    let by = "(request.userInfo.username.contains('freeport') || request.userInfo.username.endsWith(':kube-binder'))";
     let says = format!(
-        "request.userInfo.username.contains('freeport') && request.operation == '{}' \
-         && request.resource.resource + variables.subresource == '{resource}'",
+        "{by} && request.operation == '{}' && request.resource.resource + variables.subresource == '{resource}'",
         operation.to_uppercase()
     );
     forbid_writers(world.cluster(at), "default", ALL, (&GROUPS, &resources), &says).await;
