@@ -10,10 +10,30 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{cluster::Cluster, waiting::eventually};
+use crate::{
+    cluster::Cluster,
+    waiting::eventually,
+    walk::Refused,
+    world::{Ground, World},
+};
 
-/// Message of what [`forbid_daemons`] refuses.
-pub const NOT_THIS_ONE: &str = "not this one";
+/// Message of what is refused.
+pub use sim::api::NOT_THIS_ONE;
+
+/// Policy of [`forbid_all`].
+const ALL: &str = "no-writes-at-all";
+/// API groups of everything that daemons write.
+const GROUPS: [&str; 9] = [
+    "about.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "kube-bind.io",
+    "multicluster.crd.antrea.io",
+    "multicluster.freeport.dev",
+    "multicluster.x-k8s.io",
+    "offloading.liqo.io",
+];
 
 /// Forbids what `spec` of a policy says. The API server takes a moment to know it.
 pub async fn forbid(cluster: &Cluster, name: &str, spec: Value) {
@@ -107,6 +127,32 @@ pub async fn forbid_writers(
         }
     })
     .await;
+}
+
+/// Refuses this write to all daemons of its cluster, whatever the object is called, until [`permit_all`].
+pub async fn forbid_all(world: &World, refused: &Refused) {
+    let Refused { at, resource, operation, .. } = *refused;
+    if let Ground::Simulated(simulated) = &world.ground {
+        return simulated.world.server(at).forbid(&[(resource, operation)]);
+    }
+    let of_object = resource.trim_end_matches("status");
+    let resources = [of_object.to_owned(), format!("{of_object}/status")];
+    let resources = resources.iter().map(String::as_str).collect::<Vec<_>>();
+    // Of a consumer's member the provider knows the account of its contract.
+    let by = "(request.userInfo.username.contains('freeport') || request.userInfo.username.endsWith(':kube-binder'))";
+    let says = format!(
+        "{by} && request.operation == '{}' && request.resource.resource + variables.subresource == '{resource}'",
+        operation.to_uppercase()
+    );
+    forbid_writers(world.cluster(at), "default", ALL, (&GROUPS, &resources), &says).await;
+}
+
+/// Takes that back.
+pub async fn permit_all(world: &World, refused: &Refused) {
+    match &world.ground {
+        Ground::Simulated(simulated) => simulated.world.server(refused.at).forbid(&[]),
+        Ground::Real(_) => permit(world.cluster(refused.at), ALL).await,
+    }
 }
 
 /// Takes that back. It holds for a moment longer.

@@ -103,6 +103,7 @@ pub mod tunnel;
 pub mod turn;
 pub mod victim;
 pub mod waiting;
+pub mod walk;
 pub mod watched;
 pub mod webhook;
 pub mod world;

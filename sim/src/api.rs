@@ -13,6 +13,7 @@
 //! | `witness` | shows each write to the monitor of invariants |
 //! | `write` | create, update, patch, apply |
 //! | `admission` | what API servers add to new Pods and Nodes |
+//! | `policy` | writes of daemons that are forbidden |
 //! | `delete` | deletion: preconditions, finalizers, grace |
 //! | `discovery` | which groups and resources are served |
 //! | `review` | what is answered and not stored: tokens, reviews, the server's version |
@@ -29,6 +30,7 @@ mod delete;
 mod discovery;
 mod kind;
 mod managed_fields;
+mod policy;
 mod read;
 mod refusal;
 mod request;
@@ -48,13 +50,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use self::defaults::Addresses;
+use self::policy::Forbidden;
 use self::witness::Witness;
 pub(crate) use self::{
     delete::ORPHAN,
     kind::Kind,
     store::{Object, State, rfc3339},
 };
-pub use self::{request::Request, response::Response, watch::WatchEvent};
+pub use self::{policy::NOT_THIS_ONE, request::Request, response::Response, watch::WatchEvent};
 use crate::invariant::{Author, Monitor};
 
 /// One API server.
@@ -62,6 +65,7 @@ pub struct Server {
     /// Name of its cluster.
     pub name: String,
     state: Mutex<State>,
+    forbidden: Mutex<Forbidden>,
 }
 
 /// Copy of everything that a server stored.
@@ -74,6 +78,7 @@ impl Server {
         Arc::new(Self {
             name: name.to_owned(),
             state: Mutex::new(State::new(seed, dual, Addresses::new(range), authority)),
+            forbidden: Mutex::default(),
         })
     }
 
@@ -86,11 +91,24 @@ impl Server {
         self.lock().witness = Some(Witness { cluster: self.name.clone(), monitor: monitor.clone() });
     }
 
+    fn forbidden(&self) -> MutexGuard<'_, Forbidden> {
+        self.forbidden.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses these operations to daemons, and no other ones: resources, each followed by its subresource, and `create`, `update` or `delete`.
+    pub fn forbid(&self, writes: &[(&str, &str)]) {
+        let writes =
+            writes.iter().map(|(resource, operation)| ((*resource).to_owned(), (*operation).to_owned()));
+        *self.forbidden() = writes.collect();
+    }
+
     /// Answers a request.
     pub fn answer(&self, request: &Request) -> Response {
         let mut state = self.lock();
         state.author = request.author.clone();
-        let answer = state.answer(request).unwrap_or_else(|refusal| refusal.response());
+        let is_allowed = state.check_policy(&self.forbidden(), request);
+        let answer =
+            is_allowed.and_then(|()| state.answer(request)).unwrap_or_else(|refusal| refusal.response());
         state.author = Author::Other;
         answer
     }

@@ -21,18 +21,12 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::cli::program::{Ran, run};
+use crate::cli::program::{Ran, run, status};
 
 /// Runs `freeport bind` with the words of `line`.
 pub(super) async fn freeport(world: &World, line: &str) -> Ran {
     let program = program::path("cli", "freeport").await.unwrap();
     run(&program, &format!("bind {line}"), &[("KUBECONFIG", &world.real().fleet.kubeconfig())], "").await
-}
-
-pub(super) async fn status(world: &World, context: &str) -> Ran {
-    let program = program::path("cli", "freeport").await.unwrap();
-    let (line, kubeconfig) = (format!("status --context {context}"), world.real().fleet.kubeconfig());
-    run(&program, &line, &[("KUBECONFIG", &kubeconfig)], "").await
 }
 
 pub(super) fn daemons(world: &World, cluster: &str) -> String {

@@ -17,6 +17,7 @@ mod namespaces;
 mod orphans;
 mod quiet;
 mod refused;
+mod refused_contracts;
 mod refused_writes;
 mod requests;
 mod restored;

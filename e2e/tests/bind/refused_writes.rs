@@ -23,6 +23,10 @@ use e2e::{
     forbidden::{NOT_THIS_ONE, forbid_writers, permit},
     seen::event,
     waiting::{NAMESPACE_GONE, eventually, within},
+    walk::{
+        Refused,
+        binding::{BOUND as BOUND_API, CONSUMER, LEADER, REFUSED},
+    },
     world::World,
 };
 use k8s_openapi::{ByteString, api::core::v1::Namespace, api::core::v1::Secret};
@@ -32,47 +36,11 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::commands::status;
+use crate::cli::program::status;
 
 const POLICY: &str = "no-writes-of-binding";
-const CONSUMER: &str = "freeport-member-east";
-const LEADER: &str = "freeport-leader-leader";
 /// Name of the API whose objects are refused, of its binding, and of the Secret of all bindings.
-const API: &str = "walks";
-
-/// What is refused: who writes it, the kind, and the verb of the request. The objects are named `<cluster>-<resource>-<operation>`, where the
-/// cluster is `no` for the provider and `un` for the consumer, and policies refuse this operation on this resource where the object's name
-/// contains that.
-const REFUSED: &[(&str, &str, &str)] = &[
-    // Copies are created by apply.
-    (CONSUMER, "Walks", "apply"),
-    (CONSUMER, "Walks", "delete"),
-    (CONSUMER, "Walks", "finalizers"),
-    (CONSUMER, "Walks", "status"),
-    (CONSUMER, "APIServiceNamespace", "create"),
-    (CONSUMER, "APIServiceNamespace", "delete"),
-    (CONSUMER, "BoundSchema", "status"),
-    (CONSUMER, "APIServiceExport", "status"),
-    (CONSUMER, "CustomResourceDefinition", "create"),
-    (CONSUMER, "CustomResourceDefinition", "replace"),
-    (CONSUMER, "CustomResourceDefinition", "delete"),
-    (CONSUMER, "APIServiceBinding", "finalizers"),
-    (CONSUMER, "APIServiceBinding", "status"),
-    (CONSUMER, "Secret", "patch"),
-    (LEADER, "Namespace", "create"),
-    (LEADER, "Namespace", "delete"),
-    (LEADER, "APIServiceNamespace", "finalizers"),
-    (LEADER, "APIServiceNamespace", "status"),
-    (LEADER, "BoundSchema", "create"),
-    (LEADER, "BoundSchema", "delete"),
-    (LEADER, "RoleBinding", "delete"),
-    (LEADER, "APIServiceExport", "create"),
-    (LEADER, "APIServiceExport", "finalizers"),
-    (LEADER, "APIServiceExport", "status"),
-    (LEADER, "APIServiceExportRequest", "status"),
-    (LEADER, "BindableResourcesRequest", "status"),
-    (LEADER, "BindableResourcesRequest", "delete"),
-];
+const API: &str = BOUND_API;
 
 /// APIs that are bound before the policies are in force.
 const BOUND: &[&str] = &["un-customresourcedefinitions-update", "un-customresourcedefinitions-delete"];
@@ -137,7 +105,7 @@ pub(super) async fn bind_by(consumer: &Cluster, offered: &Offered, secret: &str)
     let _: APIServiceBinding = consumer.create_cluster_wide(binding).await;
 }
 
-async fn keep(consumer: &Cluster, name: &str, kubeconfig: &ByteString) {
+pub(super) async fn keep(consumer: &Cluster, name: &str, kubeconfig: &ByteString) {
     let secret = json!({"metadata": {"name": name}, "data": {"kubeconfig": kubeconfig}});
     let secret: Secret = serde_json::from_value(secret).unwrap();
     consumer.api::<Secret>(CREDENTIALS).create(&PostParams::default(), &secret).await.unwrap();
@@ -153,7 +121,7 @@ async fn conditions_of(cluster: &Cluster, binding: &str) -> Vec<Condition> {
 }
 
 /// Waits until one of the conditions is False and says that a policy refuses something.
-async fn says_refused(what: &str, said: impl AsyncFn() -> Vec<Condition>, type_: &str) {
+pub(super) async fn says_refused(what: &str, said: impl AsyncFn() -> Vec<Condition>, type_: &str) {
     eventually(&format!("{what}: {type_} says what is refused"), || async {
         let said = said().await;
         let is_so = said.iter().any(|said| {
@@ -172,8 +140,7 @@ async fn all_counted(world: &World) -> Result<(), String> {
     for daemon in [CONSUMER, LEADER] {
         let metrics = world.metrics(daemon).await.map_err(|error| error.to_string())?;
         let counts = metrics.by_all("freeport_writes_refused", &["kind", "verb"]);
-        let of_daemon = REFUSED.iter().filter(|(of, ..)| *of == daemon);
-        let writes = of_daemon.map(|(_, kind, verb)| format!("{kind} {verb}"));
+        let writes = REFUSED.iter().filter(|of| of.by == daemon).map(Refused::counted_as);
         missing.extend(writes.filter(|write| counts.get(write).is_none_or(|count| *count < 1.0)));
     }
     if missing.is_empty() { Ok(()) } else { Err(format!("not refused: {missing:?}")) }

@@ -2,7 +2,8 @@
 
 use std::{fmt, path::Path, process::Stdio};
 
-use e2e::waiting::COMMAND;
+use e2e::{waiting::COMMAND, world::World};
+use fleet::program;
 use tokio::{io::AsyncWriteExt, process::Command};
 
 /// How a line begins that keeps nobody from going on.
@@ -34,6 +35,13 @@ pub(crate) async fn run(program: &Path, line: &str, env: &[(&str, &Path)], stdin
     let ended = ended.unwrap_or_else(|_| panic!("{line}: no end within {:?}", COMMAND.time));
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Ran { line, code: ended.status.code(), stdout: text(ended.stdout), stderr: text(ended.stderr) }
+}
+
+/// Runs `freeport status` for a cluster of the real fleet.
+pub(crate) async fn status(world: &World, context: &str) -> Ran {
+    let program = program::path("cli", "freeport").await.unwrap();
+    let (line, kubeconfig) = (format!("status --context {context}"), world.real().fleet.kubeconfig());
+    run(&program, &line, &[("KUBECONFIG", &kubeconfig)], "").await
 }
 
 /// What a command that installs says it changed.

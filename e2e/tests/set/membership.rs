@@ -15,5 +15,6 @@ mod moments;
 mod odd_lease;
 mod present;
 mod proxied;
+mod refused_writes;
 mod shares;
 mod traces;

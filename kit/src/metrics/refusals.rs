@@ -222,10 +222,10 @@ impl Refusals {
         self.message_of(is_meant).map(refused)
     }
 
-    /// Returns what API servers refuse in this Common Area, with the first names and the message of the first refusal; `None` if there is
-    /// nothing.
+    /// Returns what API servers refuse in this Common Area, or to a leader outside of all Common Areas, with the first names and the message
+    /// of the first refusal; `None` if there is nothing.
     pub fn message(&self, area: &str) -> Option<String> {
-        self.message_of(|request| *request.area == *area)
+        self.message_of(|request| *request.area == *area || request.area.is_empty())
     }
 
     /// Returns the [`message`](Self::message) of those requests alone for which `is_meant` holds.
@@ -304,7 +304,16 @@ mod tests {
             refusals.message("").unwrap(),
             "the API server of this cluster refuses to delete Service shop/web: \"no\""
         );
-        assert_eq!(refusals.message("clusterset-other"), None);
+        assert_eq!(
+            refusals.message("clusterset-other"),
+            refusals.message(""),
+            "a leader, outside of Common Areas"
+        );
+        let of_area = Request { area: "clusterset-demo".into(), ..request("local", "create", "of-area") };
+        refuse(refusals, &of_area, "no", now);
+        assert!(refusals.message("clusterset-demo").unwrap().contains("of-area"));
+        assert!(!refusals.message("clusterset-other").unwrap().contains("of-area"));
+        refusals.remove(&of_area);
         assert_eq!(refusals.message_of(|request| request.name == "web"), refusals.message(""));
         assert_eq!(refusals.verdict_of(|request| request.name == "api"), None);
         counted(1);

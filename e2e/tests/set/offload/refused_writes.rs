@@ -1,6 +1,7 @@
 //! Issue 38, 4: each write that members send for offloading is refused by a policy of its API server. Each is reported where users look,
 //! other Namespaces are not affected, and when the policies are gone everything is as users want it, without a restart.
 
+mod leaving;
 mod pairs;
 mod said;
 
@@ -13,6 +14,7 @@ use e2e::{
     fixture::World,
     forbidden::{NOT_THIS_ONE, forbid_daemons, permit},
     waiting::eventually,
+    walk::{Refused, offloading::OF_NAMESPACES as REFUSED},
 };
 use futures::future::join_all;
 use k8s_openapi::api::{
@@ -25,7 +27,7 @@ use kube::{
 };
 use serde_json::json;
 
-use self::said::{Refused, all_counted, nothing_refused, of_namespace, of_peer, of_pods};
+use self::said::{all_counted, nothing_refused, of_namespace, of_peer, of_pods};
 use super::{
     pods::world::{bind, is, kubelet_says, twin_pod, twin_pod_gone},
     world::{OFFLOADING, agreed, gone, offload, peer, phase},
@@ -33,31 +35,12 @@ use super::{
 
 const POLICY: &str = "no-writes";
 
-/// What is refused. Namespaces of `west` are called `no-<cluster>-<resource>-<operation>`, and a policy in that cluster refuses this operation
-/// on this resource where the object, or its Namespace, is called so.
-const REFUSED: &[Refused] = &[
-    Refused::new("east", "east", "Namespace", "namespaces", "create", "create"),
-    Refused::new("east", "east", "Namespace", "namespaces", "update", "patch"),
-    Refused::new("east", "east", "Namespace", "namespaces", "delete", "delete"),
-    Refused::new("east", "east", "RoleBinding", "rolebindings", "create", "create"),
-    Refused::new("east", "east", "RoleBinding", "rolebindings", "update", "patch"),
-    Refused::new("east", "east", "Pod", "pods", "create", "create"),
-    Refused::new("east", "east", "Pod", "pods", "update", "patch"),
-    Refused::new("east", "east", "Pod", "pods", "delete", "delete"),
-    Refused::new("leader", "east", "ShadowPod", "shadowpodsstatus", "update", "status"),
-    Refused::new("leader", "west", "ShadowPod", "shadowpods", "create", "create"),
-    Refused::new("leader", "west", "ShadowPod", "shadowpods", "update", "patch"),
-    Refused::new("leader", "west", "ShadowPod", "shadowpods", "delete", "delete"),
-    Refused::new("west", "west", "Pod", "podsstatus", "update", "status"),
-    Refused::new("west", "west", "Pod", "pods", "delete", "delete"),
-    Refused::new("west", "west", "Namespace", "namespaces", "update", "patch"),
-    Refused::new("west", "west", "NamespaceOffloading", "namespaceoffloadings", "create", "create"),
-    Refused::new("west", "west", "NamespaceOffloading", "namespaceoffloadings", "update", "finalizers"),
-    Refused::new("west", "west", "NamespaceOffloading", "namespaceoffloadings", "delete", "delete"),
-    Refused::new("west", "west", "NamespaceOffloading", "namespaceoffloadingsstatus", "update", "status"),
-];
+/// Name of the Namespace to which this happens.
+fn name(refused: &Refused) -> String {
+    format!("no-{}-{}-{}", refused.at, refused.resource, refused.operation)
+}
 
-/// Whether the name says it.
+/// Refuses an operation on a resource where the name says so: see [`REFUSED`].
 fn refuses(cluster: &str) -> String {
     let says = format!(
         "'no-{cluster}-' + request.resource.resource + variables.subresource + '-' + request.operation.lowerAscii()"
@@ -98,7 +81,7 @@ fn each_write_for_a_namespace_that_is_refused_is_reported_and_done_when_it_is_ac
     OFFLOADING.alone(async |world| {
         let (west, east) = (world.cluster("west"), world.cluster("east"));
         agreed(world).await;
-        let names: Vec<_> = REFUSED.iter().map(Refused::name).collect();
+        let names: Vec<_> = REFUSED.iter().map(name).collect();
         join_all(names.iter().map(|name| world.namespace(name, &["west"]))).await;
         for name in names.iter().filter(|name| is_before(name)) {
             ask(world, name).await;
@@ -199,7 +182,7 @@ async fn reported(world: &World) {
 /// Waits until everything is as it was asked for.
 async fn done(world: &World) {
     let (west, east) = (world.cluster("west"), world.cluster("east"));
-    for name in REFUSED.iter().map(Refused::name) {
+    for name in REFUSED.iter().map(name) {
         let twin = format!("{name}-west");
         match name.as_str() {
             "no-east-namespaces-delete" | "no-west-namespaceoffloadings-delete" => {

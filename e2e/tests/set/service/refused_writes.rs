@@ -14,47 +14,27 @@ use e2e::{
     forbidden::{NOT_THIS_ONE, forbid_daemons, permit},
     seen::{event, imported, not_imported, right},
     waiting::eventually,
+    walk::{
+        Refused,
+        services::{EXPORTER, IMPORTER, LEADER, REFUSED},
+    },
 };
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::json;
 
+use crate::cli::program::status as status_of;
+
 const POLICY: &str = "no-writes";
-/// Whether the name says it.
+/// Refuses an operation on a resource where the object's name says so: see [`REFUSED`].
 const POLICY_REFUSES: &str = "variables.name.contains('no-' + request.resource.resource + variables.subresource + '-' + request.operation.lowerAscii())";
-const EXPORTER: &str = "freeport-member-east";
-const IMPORTER: &str = "freeport-member-west";
-const LEADER: &str = "freeport-leader-leader";
-
-/// What is refused: who writes it, the kind, the resource, the operation and the verb of the request. A Service is exported under the name
-/// `no-<resource>-<operation>`, and policies refuse this operation on this resource where the object's name contains that.
-const REFUSED: &[(&str, &str, &str, &str, &str)] = &[
-    (IMPORTER, "Service", "services", "create", "create"),
-    (IMPORTER, "Service", "services", "update", "patch"),
-    (IMPORTER, "Service", "services", "delete", "delete"),
-    (IMPORTER, "ServiceImport", "serviceimports", "create", "create"),
-    (IMPORTER, "ServiceImport", "serviceimports", "update", "patch"),
-    (IMPORTER, "ServiceImport", "serviceimports", "delete", "delete"),
-    (IMPORTER, "ServiceImport", "serviceimportsstatus", "update", "status"),
-    (IMPORTER, "EndpointSlice", "endpointslices", "create", "create"),
-    (IMPORTER, "EndpointSlice", "endpointslices", "update", "patch"),
-    (IMPORTER, "EndpointSlice", "endpointslices", "delete", "delete"),
-    (EXPORTER, "ResourceExport", "resourceexports", "create", "create"),
-    (EXPORTER, "ResourceExport", "resourceexports", "update", "patch"),
-    (EXPORTER, "ResourceExport", "resourceexports", "delete", "delete"),
-    (EXPORTER, "ServiceExport", "serviceexportsstatus", "update", "status"),
-    (LEADER, "ResourceImport", "resourceimports", "create", "create"),
-    (LEADER, "ResourceImport", "resourceimports", "update", "patch"),
-    (LEADER, "ResourceImport", "resourceimports", "delete", "delete"),
-];
-
 /// Names of Services to which this happens while the policies are in force: `create`, `update` or `delete`. The first status of a new one is
 /// refused.
 fn named(what: &'static str) -> impl Iterator<Item = String> {
-    let these = REFUSED.iter().filter(move |(_, _, resource, operation, _)| {
-        what == if resource.ends_with("status") { "create" } else { operation }
-    });
-    these.map(|(_, _, resource, operation, _)| format!("no-{resource}-{operation}"))
+    let these = REFUSED
+        .iter()
+        .filter(move |of| what == if of.resource.ends_with("status") { "create" } else { of.operation });
+    these.map(|of| format!("no-{}-{}", of.resource, of.operation))
 }
 
 /// The message of `WritesAccepted`, if that has this status.
@@ -74,8 +54,7 @@ async fn all_counted(world: &World) -> Result<(), String> {
     for daemon in [EXPORTER, IMPORTER, LEADER] {
         let metrics = world.metrics(daemon).await.map_err(|error| error.to_string())?;
         let counts = metrics.by_all("freeport_writes_refused", &["kind", "verb"]);
-        for (_, kind, _, _, verb) in REFUSED.iter().filter(|(of, ..)| *of == daemon) {
-            let write = format!("{kind} {verb}");
+        for write in REFUSED.iter().filter(|of| of.by == daemon).map(Refused::counted_as) {
             if counts.get(&write).is_none_or(|count| *count < 1.0) {
                 missing.insert(write);
             }
@@ -138,8 +117,9 @@ fn each_write_that_is_refused_is_reported_and_done_when_it_is_accepted() {
             })
             .await;
         }
-        for (_, _, resource, _, _) in REFUSED.iter().filter(|of| of.0 == IMPORTER && of.3 == "delete") {
-            let (name, has_service) = (format!("no-{resource}-delete"), *resource == "services");
+        for of in REFUSED.iter().filter(|of| of.by == IMPORTER && of.operation == "delete") {
+            let (resource, has_service) = (of.resource, of.resource == "services");
+            let name = format!("no-{resource}-delete");
             let is_said = async || stays(west, ns, &name, has_service).await;
             eventually(&format!("so does the import whose {resource} stay"), is_said).await;
         }
@@ -149,6 +129,9 @@ fn each_write_that_is_refused_is_reported_and_done_when_it_is_accepted() {
             if is_said { Ok(()) } else { Err(format!("{reason}: {message}")) }
         })
         .await;
+        for context in ["west", "east", "leader"] {
+            status_of(world, context).await.reported(1, &["WritesAccepted is False", NOT_THIS_ONE]);
+        }
         eventually("an Event tells it", || event(west, SYSTEM, "demo", "Refused")).await;
         east.exported(ns, "web", &["10.1.0.3"]).await;
         eventually("other Services are not affected", || imported(west, ns, "web")).await;
@@ -158,6 +141,10 @@ fn each_write_that_is_refused_is_reported_and_done_when_it_is_accepted() {
         }
         for (cluster, place, _) in reports {
             eventually("nothing is refused any more", || writes(cluster, place, "True")).await;
+        }
+        for context in ["west", "east", "leader"] {
+            let said = status_of(world, context).await;
+            assert!(!said.stdout.contains(NOT_THIS_ONE), "{said}");
         }
         for name in named("create") {
             eventually(&format!("west imports {name}"), || imported(west, ns, &name)).await;

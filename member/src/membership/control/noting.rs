@@ -1,7 +1,9 @@
 //! Writes and deletes the note.
 
-use api::membership::Membership;
+use api::{label, membership::Membership};
 use kit::write::Error;
+use kube::ResourceExt;
+use serde_json::json;
 
 use super::Control;
 use crate::membership::{
@@ -90,8 +92,22 @@ impl Control {
             Err(Error::Stale) => false,
             Err(error) => {
                 tracing::warn!(%error, "cannot delete ConfigMap freeport-membership, trying again");
+                self.note_refused(&note).await;
                 false
             }
+        }
+    }
+
+    /// Writes on the note what is refused, for `freeport leave`, which waits for the end of the note.
+    async fn note_refused(&self, note: &Note) {
+        let metrics = &self.env.metrics;
+        let message = metrics.refusals().message(&metrics.area());
+        if message.is_none() || note.annotations().get(label::REFUSED) == message.as_ref() {
+            return;
+        }
+        let patch = json!({"metadata": {"annotations": {label::REFUSED: message}}});
+        if let Err(error) = self.writer.merge(note, None, patch).await {
+            tracing::debug!(%error, "what is refused could not be noted");
         }
     }
 }

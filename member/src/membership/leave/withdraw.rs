@@ -15,10 +15,7 @@ use kit::{
     index::Shared,
     write::Writer,
 };
-use kube::{
-    Api, Client, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, Client, ResourceExt};
 use presence::{
     claim::{Claim, LOOK, Standing, noted_other},
     heartbeat::{Announce, Heartbeats},
@@ -96,12 +93,9 @@ async fn other_cluster(access: &Access) -> Result<Option<String>, Failure> {
 
 /// Notes this cluster on the announce, in the version that was read.
 async fn note_us(access: &Access, announce: &Announce) -> Result<(), Failure> {
-    let announces = Api::<Announce>::namespaced(access.leader.clone(), &access.us.common_area);
     let noted = json!({"metadata": {"resourceVersion": announce.resource_version(),
         "annotations": {label::CLUSTER_UID: access.env.holder.cluster_uid}}});
-    let name = name::announce(&access.us.cluster);
-    let patched = announces.patch(&name, &PatchParams::default(), &Patch::Merge(noted)).await;
-    patched.map(drop).map_err(|error| classify(&error))
+    writer(access).merge(announce, None, noted).await.map(drop).map_err(|error| error.failure())
 }
 
 /// Withdraws while our Lease keeps the ID ours.

@@ -1,4 +1,12 @@
 //! Namespaces of ours that have a twin in another cluster, and no NamespaceOffloading.
+//!
+//! The OffloadPeer keeps them in `status.lostOffloadings`, for two purposes:
+//!
+//! * `freeport status` and `freeport offload status` name these Namespaces and the command that offloads or ends each of them.
+//! * If the NamespaceMap is missing as well (both CRDs were deleted), this list alone tells which twins the cluster has. `freeport unoffload`
+//!   creates a NamespaceOffloading and deletes it; the member then writes the withdrawal into a new map, because the list names the twin
+//!   (`own_map/keys`), and waits until the host reports that the twin is gone (`knowledge/withdrawing`). A line for users, computed from the
+//!   map when a command runs, could not do that.
 
 use std::collections::BTreeMap;
 

@@ -10,6 +10,10 @@ use e2e::{
     fixture::{AREA, SET, SYSTEM, World},
     forbidden::{NOT_THIS_ONE, forbid_daemons, permit},
     waiting::eventually,
+    walk::{
+        Refused,
+        offloading::{CREATES, DELETES, UPDATES},
+    },
 };
 use k8s_openapi::api::{
     coordination::v1::Lease,
@@ -25,7 +29,7 @@ use super::{
     super::commands::says,
     super::pods::world::offloaded,
     super::world::{OFFLOADING, agreed, gone, offload, peer, peer_says, phase},
-    said::{Refused, all_counted, nothing_refused, of_namespace, of_peer, of_set},
+    said::{all_counted, nothing_refused, of_namespace, of_peer, of_set},
 };
 
 const KEY: &str = "freeport-offload-key";
@@ -48,6 +52,10 @@ async fn peer_refused(world: &World, cluster: &str, other: &str, parts: &[&str])
         if says_all { Ok(()) } else { Err(said) }
     })
     .await;
+}
+
+async fn counted(world: &World, refused: &[Refused]) {
+    eventually("each refusal is counted", || all_counted(world, refused)).await;
 }
 
 async fn node_changes(world: &World, subresource: Option<&str>, patch: Value) {
@@ -112,6 +120,7 @@ fn a_record_whose_deletion_is_refused_keeps_no_other_one_when_its_cluster_leaves
 
 async fn creates(world: &World) {
     let (west, east, leader) = (world.cluster("west"), world.cluster("east"), world.leader());
+    let [offer, secret, node, lease, map] = CREATES else { panic!("each is refused below: {CREATES:?}") };
     peer(west, "east", json!({"outgoing": null})).await;
     peer(east, "west", json!({"incoming": null})).await;
     eventually("there is no offer and no Node", || async {
@@ -132,13 +141,17 @@ async fn creates(world: &World) {
     peer(west, "east", json!({"outgoing": {}})).await;
     east.delete::<Secret>(SYSTEM, KEY).await;
     peer_refused(world, "east", "west", &["create OffloadOffer", "create Secret"]).await;
+    counted(world, &[*offer, *secret]).await;
     permit(leader, "no-offers").await;
     peer_refused(world, "west", "east", &["create Node freeport-east"]).await;
+    counted(world, &[*node]).await;
     permit(west, "no-nodes").await;
     peer_refused(world, "west", "east", &["change Lease kube-node-lease/freeport-east"]).await;
+    counted(world, &[*lease]).await;
     let ns = world.namespace("no-map", &["west"]).await;
     offload(world, &ns, json!({"podOffloadingStrategy": "Local"})).await;
     peer_refused(world, "west", "east", &["create NamespaceMap"]).await;
+    counted(world, &[*map]).await;
     eventually("so does the NamespaceOffloading", || of_namespace(world, &ns)).await;
     for (cluster, policy) in [(west, "no-leases"), (leader, "no-maps"), (east, "no-secrets")] {
         permit(cluster, policy).await;
@@ -155,16 +168,6 @@ async fn creates(world: &World) {
     gone(world, "east", &format!("{ns}-west")).await;
     world.release(&ns).await;
 }
-
-const UPDATES: &[Refused] = &[
-    Refused::new("leader", "east", "OffloadOffer", "offloadoffers", "update", "patch"),
-    Refused::new("leader", "east", "NamespaceMap", "namespacemapsstatus", "update", "status"),
-    Refused::new("east", "east", "OffloadPeer", "offloadpeersstatus", "update", "status"),
-    Refused::new("leader", "west", "NamespaceMap", "namespacemaps", "update", "patch"),
-    Refused::new("west", "west", "Node", "nodes", "update", "patch"),
-    Refused::new("west", "west", "Node", "nodesstatus", "update", "status"),
-    Refused::new("west", "west", "Lease", "leases", "update", "apply"),
-];
 
 async fn updates(world: &World) {
     let (west, east, leader) = (world.cluster("west"), world.cluster("east"), world.leader());
@@ -184,7 +187,7 @@ async fn updates(world: &World) {
         json!({"status": {"currentMapping": {&before: {"remoteNamespace": "other", "phase": "Accepted"}}}});
     let maps = leader.api::<NamespaceMap>(AREA);
     maps.patch_status("1.west.east", &PatchParams::default(), &Patch::Merge(entry)).await.unwrap();
-    eventually("each refusal is counted", || all_counted(world, UPDATES)).await;
+    counted(world, UPDATES).await;
     peer_refused(world, "west", "east", &["NamespaceMap"]).await;
     eventually("the NamespaceOffloading says it", || of_namespace(world, &ns)).await;
     eventually("the ClusterSet of east says it", || of_set(world, "east")).await;
@@ -219,6 +222,7 @@ async fn deletes(world: &World) {
     peer(west, "east", json!({"outgoing": null, "incoming": null})).await;
     peer_refused(world, "east", "west", &["delete OffloadOffer"]).await;
     peer_refused(world, "west", "east", &["delete Node freeport-east"]).await;
+    counted(world, DELETES).await;
     // This deletes the OffloadPeer, so the Node itself reports what is refused.
     let unuse = "freeport offload use east --remove --yes --context west --timeout 300";
     says(world, unuse, "refuses to delete Node freeport-east").await;

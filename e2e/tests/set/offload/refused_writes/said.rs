@@ -14,53 +14,25 @@ use e2e::{
     cluster_set::status,
     fixture::{SYSTEM, World},
     waiting::eventually,
+    walk::{
+        Refused,
+        offloading::{HOME, HOST},
+    },
 };
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::Api;
 
 use super::super::commands::says;
 
-/// A write that is refused.
-pub(super) struct Refused {
-    /// Cluster whose API server refuses it.
-    cluster: &'static str,
-    /// Cluster whose member writes it.
-    by: &'static str,
-    kind: &'static str,
-    resource: &'static str,
-    operation: &'static str,
-    /// Verb of the request.
-    verb: &'static str,
-}
-
-impl Refused {
-    pub(super) const fn new(
-        cluster: &'static str,
-        by: &'static str,
-        kind: &'static str,
-        resource: &'static str,
-        operation: &'static str,
-        verb: &'static str,
-    ) -> Self {
-        Self { cluster, by, kind, resource, operation, verb }
-    }
-
-    /// Name of the Namespace to which this happens.
-    pub(super) fn name(&self) -> String {
-        format!("no-{}-{}-{}", self.cluster, self.resource, self.operation)
-    }
-}
-
 /// Whether each of these refusals is counted in the metrics of its member.
 pub(super) async fn all_counted(world: &World, refused: &[Refused]) -> Result<(), String> {
     let mut missing = BTreeSet::new();
-    for by in ["east", "west"] {
-        let daemon = format!("freeport-member-{by}");
-        let metrics = world.metrics(&daemon).await.map_err(|error| error.to_string())?;
+    for daemon in [HOST, HOME] {
+        let metrics = world.metrics(daemon).await.map_err(|error| error.to_string())?;
         let counts = metrics.by_all("freeport_writes_refused", &["kind", "verb"]);
-        for Refused { kind, verb, .. } in refused.iter().filter(|refused| refused.by == by) {
-            if counts.get(&format!("{kind} {verb}")).is_none_or(|count| *count < 1.0) {
-                missing.insert(format!("{by}: {kind} {verb}"));
+        for write in refused.iter().filter(|refused| refused.by == daemon).map(Refused::counted_as) {
+            if counts.get(&write).is_none_or(|count| *count < 1.0) {
+                missing.insert(format!("{daemon}: {write}"));
             }
         }
     }
