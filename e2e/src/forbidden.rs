@@ -1,5 +1,7 @@
 //! What an administrator forbids, by a policy of the API server: a write that is refused for what it says.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use k8s_openapi::api::{
     admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
     core::v1::ConfigMap,
@@ -23,7 +25,7 @@ pub use sim::api::NOT_THIS_ONE;
 /// Policy of [`forbid_all`].
 const ALL: &str = "no-writes-at-all";
 /// API groups of everything that daemons write.
-const GROUPS: [&str; 9] = [
+const GROUPS: [&str; 10] = [
     "about.k8s.io",
     "coordination.k8s.io",
     "discovery.k8s.io",
@@ -33,6 +35,7 @@ const GROUPS: [&str; 9] = [
     "multicluster.freeport.dev",
     "multicluster.x-k8s.io",
     "offloading.liqo.io",
+    "rbac.authorization.k8s.io",
 ];
 
 /// Forbids what `spec` of a policy says. The API server takes a moment to know it.
@@ -105,8 +108,10 @@ pub async fn forbid_writers(
          (request.resource.resource == 'shadowpods' ? ' ' + {written}.spec.namespace : '')"
     );
     let subresource = "has(request.subResource) ? request.subResource : ''";
-    let probe = "variables.name == 'refused-to-everybody'";
-    let refused = format!("{probe} || {refused}");
+    // A policy of this name that was there a moment ago may still refuse its own.
+    static PROBES: AtomicU32 = AtomicU32::new(0);
+    let probe = format!("refused-to-everybody-{}", PROBES.fetch_add(1, Ordering::Relaxed));
+    let refused = format!("variables.name == '{probe}' || {refused}");
     let spec = json!({
         "matchConstraints": {"resourceRules": [rule]},
         "variables": [
@@ -117,8 +122,7 @@ pub async fn forbid_writers(
         "validations": [{"expression": format!("!({refused})"), "message": NOT_THIS_ONE}],
     });
     forbid(cluster, name, spec).await;
-    let probe: ConfigMap =
-        serde_json::from_value(json!({"metadata": {"name": "refused-to-everybody"}})).unwrap();
+    let probe: ConfigMap = serde_json::from_value(json!({"metadata": {"name": probe}})).unwrap();
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     eventually("the policy is in force", || async {
         match cluster.api(namespace).create(&dry, &probe).await {
