@@ -202,20 +202,24 @@ async fn leaving_leaves_nothing(clusters: &Clusters) {
             "apiVersion": "offloading.liqo.io/v1beta1", "kind": "NamespaceOffloading",
             "metadata": {"name": "offloading", "namespace": "offload-shop", "finalizers": finalizers},
         }),
-        json!({
-            "apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": "freeport-leader", "labels": ours(json!({"liqo.io/type": "virtual-node"}))},
-        }),
     ] {
         apply(clusters, "spoke", &object).await;
     }
-    for (manager, twin) in [
+    let node = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": name, "labels": ours(json!({"liqo.io/type": "virtual-node"}))},
+        })
+    };
+    for (manager, object) in [
+        ("freeport-member", node("freeport-leader")),
+        ("kubectl", node("freeport-copied")),
         ("freeport-member", twin("web-leader", "1.leader.east")),
         // As a backup of another cluster has it.
         ("freeport-member", twin("restored-leader", "1.leader.north")),
         ("kubectl", twin("copied-leader", "1.leader.east")),
     ] {
-        apply_as(manager, clusters, "spoke", &twin).await;
+        apply_as(manager, clusters, "spoke", &object).await;
     }
     let record = |group: &str, kind: &str, name: &str, spec: Value| {
         let metadata = json!({"name": name, "namespace": "clusterset-demo"});
@@ -288,16 +292,13 @@ async fn leaving_leaves_nothing(clusters: &Clusters) {
     for object in [
         twin("late-leader", "1.leader.east"),
         json!({
-            "apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": "freeport-leader", "labels": ours(json!({"liqo.io/type": "virtual-node"}))},
-        }),
-        json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": "freeport-webhook", "labels": ours(json!({}))},
         }),
     ] {
         apply(clusters, "spoke", &object).await;
     }
+    apply_as("freeport-member", clusters, "spoke", &node("freeport-leader")).await;
     let said = clusters.freeport("leave --force --context spoke").await.succeeded();
     for done in ["deleted MutatingWebhookConfiguration freeport-webhook", "deleted 1 Node"] {
         assert!(said.contains(&format!("spoke: {done}")), "{done}: {said}");
