@@ -110,7 +110,7 @@ impl World {
     /// Waits until every daemon has renewed its Lease twice more and said that nothing is left to write. Members and the leader
     /// themselves believe an absence then.
     pub async fn settled(&self) {
-        // A member's Lease is called as its daemon. In the world of API binding not every cluster has one.
+        // The Lease of a member has the name of its daemon. In the world of API binding one cluster has no member.
         let runs = |lease: &String| match &self.ground {
             Ground::Real(real) => real.daemons.iter().any(|daemon| daemon.spec.name == *lease),
             Ground::Simulated(_) => true,

@@ -108,7 +108,7 @@ pub async fn forbid_writers(
          (request.resource.resource == 'shadowpods' ? ' ' + {written}.spec.namespace : '')"
     );
     let subresource = "has(request.subResource) ? request.subResource : ''";
-    // A policy of this name that was there a moment ago may still refuse its own.
+    // A deleted policy of the same name may apply for a moment longer, so each policy has a probe of its own.
     static PROBES: AtomicU32 = AtomicU32::new(0);
     let probe = format!("refused-to-everybody-{}", PROBES.fetch_add(1, Ordering::Relaxed));
     let refused = format!("variables.name == '{probe}' || {refused}");

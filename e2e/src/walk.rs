@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`services`], [`offloading`], [`binding`], [`membership`] | the writes that the tests of a feature refuse |
 //! | [`exempt`] | writes that no test refuses, and why |
+//! | [`reported`] | waits for what daemons report about refused writes |
 //!
 //! The roles of `manifests/` name every write that a daemon may send. A write that is in none of these tables fails the test below.
 
@@ -11,6 +12,7 @@ pub mod binding;
 pub mod exempt;
 pub mod membership;
 pub mod offloading;
+pub mod reported;
 pub mod services;
 
 /// A write that a policy refuses in a test.
@@ -79,12 +81,10 @@ mod tests {
 
     /// Every write that the roles grant, and the role.
     fn granted() -> BTreeMap<Write, String> {
-        let (consumer, binder): (Vec<_>, Vec<_>) = [bind::provider(), bind::consumer()]
-            .concat()
-            .into_iter()
-            .partition(|role| role.name != "kube-binder");
+        let of_binding = [bind::provider(), bind::consumer()].concat().into_iter();
+        let (binder, of_daemons): (Vec<_>, Vec<_>) = of_binding.partition(|role| role.name == "kube-binder");
         let (provider, consumer): (Vec<_>, Vec<_>) =
-            consumer.into_iter().partition(|role| role.name.ends_with("-provider"));
+            of_daemons.into_iter().partition(|role| role.name.ends_with("-provider"));
         let all = [
             (Sender::Leader, [leader::objects(), area::objects("demo", "leader"), provider].concat()),
             (

@@ -81,10 +81,10 @@ pub async fn local(kubeconfig: Option<&Path>) -> Result<Client, Error> {
         }
         None => Config::infer().await.map_err(|e| Error::Local(e.to_string()))?,
     };
-    // A proxy of another kind is kube's business.
+    // kube's own client supports proxies that are not HTTP.
     let is_direct = config.proxy_url.as_ref().is_none_or(|proxy| proxy.scheme_str() == Some("http"));
     match config.cluster_url.scheme_str() {
-        // A reconcile that fails is tried again by its queue, where it can be seen.
+        // Without retries: the queue retries a failed reconcile, and counts it.
         Some("https") if is_direct => {
             within(config, None, STANDS, None).map_err(|e| Error::Local(e.to_string()))
         }
@@ -179,7 +179,7 @@ fn tuned(mut config: Config, credential: Option<&Credential>) -> Result<Client, 
     within(config, credential, STANDS, Some(retry.map_err(|e| Error::Setup(e.to_string()))?))
 }
 
-/// A client whose connections have to stand after `limit`, and are pinged.
+/// A client that pings its connections, and gives up a connection that is not established after `limit`.
 fn within(
     config: Config,
     credential: Option<&Credential>,

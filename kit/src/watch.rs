@@ -223,7 +223,7 @@ impl Watches {
         self.0.turn.take(place);
     }
 
-    /// How far the API server has told these watches.
+    /// Returns the latest version that these watches observed.
     pub fn latest(&self) -> Latest {
         self.0.latest.clone()
     }

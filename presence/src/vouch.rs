@@ -5,9 +5,9 @@
 //! noticed, saying that its watches are open and it has nothing left to write of what has this key; then a consistent read has to
 //! confirm it. A live writer puts a vanished record back long before.
 //!
-//! Watches are not told at the same time: after a link was cut, one of Leases may still tell of renewals of before what another has
-//! told. So only a renewal counts whose resourceVersion is later than all that this feature knew when it noticed the absence. Where Leases are in
-//! an etcd of their own, versions cannot be compared, and an absence may never be believed.
+//! Watches deliver events independently: after a link was cut, the watch of Leases may deliver old renewals after the watch of records has
+//! delivered newer deletions. So a renewal is ignored unless its resourceVersion is later than everything that the watches of records had
+//! observed when the absence was noticed. If Leases have an etcd of their own, versions cannot be compared, and an absence may never be confirmed.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -66,18 +66,18 @@ struct Doubt {
     missing: BTreeSet<String>,
 }
 
-/// What was known when a doubt came up.
+/// State when a doubt was opened.
 #[derive(Clone, Copy)]
 struct Since {
-    /// Number of renewals heard from the writer.
+    /// Number of renewals observed of the writer.
     renewals: u64,
-    /// The latest version that the watches had told of.
+    /// Latest version that the watches of records had observed; 0 if unknown.
     version: u64,
 }
 
 impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
     /// Nothing doubted, by the feature of this name: writers name what they have left to write by feature and key. `latest` is that of
-    /// the watches which tell of their records.
+    /// the watches of their records.
     pub fn new(feature: &'static str, leases: Shared<Leases>, latest: Latest) -> Self {
         let doubts = Doubts { open: HashMap::new(), waiting: HashMap::new() };
         Self { feature, leases, latest, doubts: Shared::new(doubts) }
@@ -206,7 +206,7 @@ impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
 #[derive(Default)]
 struct Renewals {
     count: u64,
-    /// Of the last one.
+    /// resourceVersion of the last one.
     version: u64,
     /// So many vouch.
     needed: u64,
@@ -219,7 +219,7 @@ impl Renewals {
         self.needed > 0 && since.renewals + self.needed <= self.count
     }
 
-    /// Whether the last one may have been written before what was known then.
+    /// Reports whether the last renewal may have been written before the doubt was opened.
     fn may_be_older(&self, since: Since) -> bool {
         since.version > 0 && self.version <= since.version
     }
@@ -261,7 +261,7 @@ impl<K: Clone + Eq + Hash + Ord> Doubts<K> {
         doubted.map(|(key, _)| key.clone()).chain(waiting).collect()
     }
 
-    /// What was known when this was first doubted. It is `now`.
+    /// Opens a doubt, or keeps the one that is open; returns the state when it was opened. `now` is the present state.
     fn doubt(&mut self, key: &K, writer: &str, missing: &BTreeSet<String>, now: Since) -> Since {
         let writers = self.open.entry(key.clone()).or_default();
         let doubt = writers

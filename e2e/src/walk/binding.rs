@@ -1,9 +1,9 @@
 //! What the test of API binding refuses.
 
 use super::Refused;
+use crate::daemon::LEADER;
 
 pub const CONSUMER: &str = "freeport-member-east";
-pub const LEADER: &str = "freeport-leader-leader";
 /// Resource of the bound API. `freeport bind apiservice` grants its writes, no role of `manifests/`.
 pub const BOUND: &str = "walks";
 

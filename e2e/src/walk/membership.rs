@@ -1,9 +1,9 @@
 //! What the tests of membership refuse: writes about a whole cluster or Common Area, and writes that Services and offloading share.
 
 use super::Refused;
+use crate::daemon::LEADER;
 
 pub const MEMBER: &str = "freeport-member-west";
-pub const LEADER: &str = "freeport-leader-leader";
 
 const HERE: (&str, &str) = (MEMBER, "west");
 const AT_LEADER: (&str, &str) = (MEMBER, "leader");

@@ -1,10 +1,10 @@
 //! What the test of Services refuses.
 
 use super::Refused;
+use crate::daemon::LEADER;
 
 pub const EXPORTER: &str = "freeport-member-east";
 pub const IMPORTER: &str = "freeport-member-west";
-pub const LEADER: &str = "freeport-leader-leader";
 
 const IMPORTS: (&str, &str) = (IMPORTER, "west");
 const EXPORTS: (&str, &str) = (EXPORTER, "east");

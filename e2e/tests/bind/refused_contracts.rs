@@ -21,8 +21,8 @@ use e2e::{
     forbidden::{NOT_THIS_ONE, forbid_all, permit_all},
     waiting::eventually,
     walk::{
-        Refused,
         binding::{CONTRACTS, OF_CONSUMERS},
+        reported::counted,
     },
     world::World,
 };
@@ -30,20 +30,6 @@ use kube::{Api, api::DeleteParams};
 use serde_json::json;
 
 use super::refused_writes::{bind_by, keep, says_refused};
-
-/// Waits until the metric of the daemon counts this refusal.
-async fn counted(world: &World, refused: &Refused) {
-    let write = refused.counted_as();
-    eventually(&format!("{write} is counted"), || async {
-        let counts = world.metrics(refused.by).await?.by_all("freeport_writes_refused", &["kind", "verb"]);
-        if counts.get(&write).is_some_and(|count| *count >= 1.0) {
-            Ok(())
-        } else {
-            Err(format!("{counts:?}"))
-        }
-    })
-    .await;
-}
 
 /// Waits until the leader's ClusterSet reports, or does not report, that writes of this kind are refused.
 async fn reports(world: &World, kind: &str, is_refused: bool) {
@@ -80,7 +66,7 @@ fn each_write_for_a_contract_that_is_refused_is_reported_and_done_when_it_is_acc
                 "templateRef": {"name": apis[of.1].plural}});
             let _: BindableResourcesRequest =
                 leader.create(SYSTEM, json!({"metadata": {"name": name}, "spec": spec})).await;
-            counted(world, refused).await;
+            counted(world, &[*refused]).await;
             reports(world, refused.kind, true).await;
             permit_all(world, refused).await;
             eventually(&format!("the contract is made after {refused:?}"), || async {
@@ -118,7 +104,7 @@ fn each_write_about_a_contract_that_is_refused_is_reported_on_its_bindings() {
                 // A copy shows that it is for this cluster.
                 api.create(east, Some(ns), "two", json!({"spec": {"size": "l"}})).await;
             }
-            counted(world, refused).await;
+            counted(world, &[*refused]).await;
             let conditions = async || {
                 let there =
                     Api::<APIServiceBinding>::all(east.client.clone()).get(&api.plural).await.unwrap();

@@ -24,10 +24,9 @@ use e2e::{
     seen::event,
     waiting::{NAMESPACE_GONE, eventually, within},
     walk::{
-        Refused,
-        binding::{BOUND as BOUND_API, CONSUMER, LEADER, REFUSED},
+        binding::{BOUND as BOUND_API, REFUSED},
+        reported::counted,
     },
-    world::World,
 };
 use k8s_openapi::{ByteString, api::core::v1::Namespace, api::core::v1::Secret};
 use kube::{
@@ -134,18 +133,6 @@ pub(super) async fn says_refused(what: &str, said: impl AsyncFn() -> Vec<Conditi
     .await;
 }
 
-/// Whether each refusal is counted in the metrics of its daemon.
-async fn all_counted(world: &World) -> Result<(), String> {
-    let mut missing = Vec::new();
-    for daemon in [CONSUMER, LEADER] {
-        let metrics = world.metrics(daemon).await.map_err(|error| error.to_string())?;
-        let counts = metrics.by_all("freeport_writes_refused", &["kind", "verb"]);
-        let writes = REFUSED.iter().filter(|of| of.by == daemon).map(Refused::counted_as);
-        missing.extend(writes.filter(|write| counts.get(write).is_none_or(|count| *count < 1.0)));
-    }
-    if missing.is_empty() { Ok(()) } else { Err(format!("not refused: {missing:?}")) }
-}
-
 #[e2e::test(real)]
 fn each_write_of_binding_that_is_refused_is_reported_and_done_when_it_is_accepted() {
     BINDING.alone(async |world| {
@@ -229,7 +216,7 @@ fn each_write_of_binding_that_is_refused_is_reported_and_done_when_it_is_accepte
         }
 
         // All is said.
-        eventually("each refusal is counted", || all_counted(world)).await;
+        counted(world, REFUSED).await;
         let of = async |binding: &str| conditions_of(east, binding).await;
         says_refused(API, async || of(API).await, WRITES_ACCEPTED).await;
         says_refused(API, async || of(API).await, "Synced").await;

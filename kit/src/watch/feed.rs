@@ -122,7 +122,7 @@ pub(super) struct Feed {
     state: State,
     /// The version of the last list, or of what was told since. 0 where it is no number.
     heard: u64,
-    /// Those of all watches that know it together.
+    /// Shared by several watches.
     latest: Latest,
 }
 
@@ -339,7 +339,7 @@ fn take_in(
     reader: &mut dyn Reader,
 ) -> (Option<String>, Option<Result<(), Error>>) {
     let mut changed = |object: &Text, is_there| {
-        // Before the reader, who may ask for it.
+        // Before the reader, because the reader's controllers may compare versions with it.
         latest.see(number(&object.version).unwrap_or_default());
         if planted::is_lost() {
             return None;

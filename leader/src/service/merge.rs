@@ -287,7 +287,7 @@ impl Merging {
     }
 
     async fn put(&self, have: Option<&Import>, want: &Import) -> Result<Option<Import>, Error> {
-        // A create that meets an import is `Stale`: this plan does not know its exporters, the next one has read them.
+        // If the import exists already, the create fails with `Stale`. This plan does not know the import's exporters; the retry observes them.
         self.records.entries.put(&self.writer, MERGE, have, want).await
     }
 

@@ -54,7 +54,7 @@ impl Leases {
         {
             let version = view.resource_version();
             let with_version = |mut lease: LeaseView| {
-                // The leader's own is that of a renewal which may be later.
+                // An older leader does not report versions. That of its own Lease is not earlier.
                 lease.meta_mut().resource_version = lease.resource_version().or_else(|| version.clone());
                 lease
             };

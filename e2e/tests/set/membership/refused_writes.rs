@@ -5,7 +5,6 @@ use api::{
     about::ClusterProperty,
     announce::MemberClusterAnnounce,
     cluster_set::{ClusterSet, WRITES_ACCEPTED},
-    label,
     membership::NAME as NOTE,
     name,
     resource_export::ResourceExport,
@@ -20,11 +19,12 @@ use e2e::{
     walk::{
         Refused,
         membership::{LEAVING, MEMBER, WHILE_MEMBER},
+        reported::{counted, left, noted},
     },
 };
 use k8s_openapi::api::{core::v1::ConfigMap, flowcontrol::v1::PriorityLevelConfiguration};
 use kube::{
-    Api, ResourceExt,
+    Api,
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::json;
@@ -32,19 +32,6 @@ use serde_json::json;
 use crate::cli::program::status as status_of;
 
 const PROPERTY: &str = "cluster.clusterset.k8s.io";
-
-/// Waits until the metric of the daemon counts this refusal.
-async fn counted(world: &World, refused: &Refused) {
-    let write = refused.counted_as();
-    eventually(&format!("{} counts that {write} is refused", refused.by), || async {
-        let counts = world.metrics(refused.by).await?.by_all("freeport_writes_refused", &["kind", "verb"]);
-        match counts.get(&write).is_some_and(|count| *count >= 1.0) {
-            true => Ok(()),
-            false => Err(format!("{counts:?}")),
-        }
-    })
-    .await;
-}
 
 /// The message of `WritesAccepted` of the daemon's ClusterSet, if that has this status.
 async fn writes(world: &World, refused: &Refused, is: &str) -> Result<String, String> {
@@ -117,7 +104,7 @@ fn each_write_of_a_member_or_leader_that_is_refused_is_reported_and_done_when_it
             let write = refused.counted_as();
             forbid_all(world, refused).await;
             provoke(world, ns, refused).await;
-            counted(world, refused).await;
+            counted(world, &[*refused]).await;
             // A status that is refused cannot report itself.
             if refused.resource != "clustersetsstatus" {
                 eventually(&format!("WritesAccepted names {write}"), || async {
@@ -145,27 +132,15 @@ fn each_deletion_that_is_refused_to_a_member_that_leaves_is_noted_and_done_when_
     alone(async |world| {
         let ns = &world.namespace("refused-leaving", &["east", "west"]).await;
         let west = world.cluster("west");
-        let notes = west.api::<ConfigMap>(SYSTEM);
         west.exported(ns, "own", &["10.3.0.1"]).await;
         for refused in LEAVING {
-            let write = refused.counted_as();
             eventually("east imports", || imported(world.cluster("east"), ns, "own")).await;
             forbid_all(world, refused).await;
             let set: ClusterSet = west.take(SYSTEM, SET).await;
-            counted(world, refused).await;
-            eventually(&format!("the note names {write}"), || async {
-                let note = notes.get(NOTE).await.map_err(|error| error.to_string())?;
-                let said = note.annotations().get(label::REFUSED).cloned().unwrap_or_default();
-                let names = [refused.kind, "delete", NOT_THIS_ONE].iter().all(|part| said.contains(part));
-                if names { Ok(()) } else { Err(format!("{said:?}")) }
-            })
-            .await;
+            counted(world, &[*refused]).await;
+            noted(west, refused).await;
             permit_all(world, refused).await;
-            eventually("west has left", || async {
-                let note = notes.get_opt(NOTE).await.map_err(|error| error.to_string())?;
-                note.map_or(Ok(()), |note| Err(format!("{:?}", note.metadata)))
-            })
-            .await;
+            left(west).await;
             west.put_back(set).await;
             world.member_says("west", ("True", "Connected")).await;
         }

@@ -14,7 +14,7 @@ use e2e::{
     fixture::World,
     forbidden::{NOT_THIS_ONE, forbid_daemons, permit},
     waiting::eventually,
-    walk::{Refused, offloading::OF_NAMESPACES as REFUSED},
+    walk::{Refused, offloading::OF_NAMESPACES as REFUSED, reported::counted},
 };
 use futures::future::join_all;
 use k8s_openapi::api::{
@@ -27,7 +27,7 @@ use kube::{
 };
 use serde_json::json;
 
-use self::said::{all_counted, nothing_refused, of_namespace, of_peer, of_pods};
+use self::said::{nothing_refused, of_namespace, of_peer, of_pods};
 use super::{
     pods::world::{bind, is, kubelet_says, twin_pod, twin_pod_gone},
     world::{OFFLOADING, agreed, gone, offload, peer, phase},
@@ -111,7 +111,7 @@ fn each_write_for_a_namespace_that_is_refused_is_reported_and_done_when_it_is_ac
                 name => west.delete::<NamespaceOffloading>(name, "offloading").await,
             }
         }
-        eventually("each refusal is counted", || all_counted(world, REFUSED)).await;
+        counted(world, REFUSED).await;
         reported(world).await;
         let ns = world.namespace("accepted", &["west"]).await;
         offload(world, &ns, json!({"podOffloadingStrategy": "Local"})).await;

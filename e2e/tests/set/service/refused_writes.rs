@@ -1,8 +1,6 @@
 //! Issue 38, 4: each write that a daemon of Services sends is refused by a policy of its API server. Each is reported, other Services are
 //! not affected, and when the policies are gone everything is as users want it, without a restart.
 
-use std::collections::BTreeSet;
-
 use api::{
     cluster_set::WRITES_ACCEPTED,
     mcs::{READY, ServiceImport},
@@ -10,13 +8,13 @@ use api::{
 use e2e::{
     cluster::Cluster,
     cluster_set::{imports_complete, status},
-    fixture::{AREA, SYSTEM, World, alone},
+    fixture::{AREA, SYSTEM, alone},
     forbidden::{NOT_THIS_ONE, forbid_daemons, permit},
     seen::{event, imported, not_imported, right},
     waiting::eventually,
     walk::{
-        Refused,
-        services::{EXPORTER, IMPORTER, LEADER, REFUSED},
+        reported::counted,
+        services::{IMPORTER, REFUSED},
     },
 };
 use futures::future::join_all;
@@ -46,21 +44,6 @@ async fn writes(cluster: &Cluster, ns: &str, is: &str) -> Result<String, String>
         true => Ok(said.message.unwrap_or_default()),
         false => Err(format!("{said:?}")),
     }
-}
-
-/// Whether each refusal is counted in the metrics of its daemon.
-async fn all_counted(world: &World) -> Result<(), String> {
-    let mut missing = BTreeSet::new();
-    for daemon in [EXPORTER, IMPORTER, LEADER] {
-        let metrics = world.metrics(daemon).await.map_err(|error| error.to_string())?;
-        let counts = metrics.by_all("freeport_writes_refused", &["kind", "verb"]);
-        for write in REFUSED.iter().filter(|of| of.by == daemon).map(Refused::counted_as) {
-            if counts.get(&write).is_none_or(|count| *count < 1.0) {
-                missing.insert(write);
-            }
-        }
-    }
-    if missing.is_empty() { Ok(()) } else { Err(format!("not refused: {missing:?}")) }
 }
 
 /// Whether this ServiceImport says that its deletion is refused, in an Event, too, and names no cluster and no address that is free.
@@ -102,7 +85,7 @@ fn each_write_that_is_refused_is_reported_and_done_when_it_is_accepted() {
         for name in named("delete") {
             east.unexport(ns, &name).await;
         }
-        eventually("each refusal is counted", || all_counted(world)).await;
+        counted(world, REFUSED).await;
         let reports = [
             (west, SYSTEM, "the API server of this cluster"),
             (east, SYSTEM, "the leader's API server"),

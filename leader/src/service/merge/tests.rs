@@ -282,7 +282,7 @@ fn the_column_of_exporters_names_three_and_counts_the_rest() {
     assert_eq!(named(&["e", "d", "c", "b", "a"]).as_deref(), Some("e, d, c and 2 more"));
 }
 
-/// An import that no watch has told of yet may name exporters that this plan does not know. Seed 90 of the hunt lost one.
+/// An import that no watch has observed yet may name exporters that this plan does not know. Seed 90 of the hunt lost such an exporter.
 #[tokio::test]
 async fn a_create_that_meets_an_import_is_planned_again() {
     let asked = Shared::<Vec<String>>::default();

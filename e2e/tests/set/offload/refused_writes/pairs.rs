@@ -11,8 +11,8 @@ use e2e::{
     forbidden::{NOT_THIS_ONE, forbid_daemons, permit},
     waiting::eventually,
     walk::{
-        Refused,
         offloading::{CREATES, DELETES, UPDATES},
+        reported::counted,
     },
 };
 use k8s_openapi::api::{
@@ -29,7 +29,7 @@ use super::{
     super::commands::says,
     super::pods::world::offloaded,
     super::world::{OFFLOADING, agreed, gone, offload, peer, peer_says, phase},
-    said::{all_counted, nothing_refused, of_namespace, of_peer, of_set},
+    said::{nothing_refused, of_namespace, of_peer, of_set},
 };
 
 const KEY: &str = "freeport-offload-key";
@@ -52,10 +52,6 @@ async fn peer_refused(world: &World, cluster: &str, other: &str, parts: &[&str])
         if says_all { Ok(()) } else { Err(said) }
     })
     .await;
-}
-
-async fn counted(world: &World, refused: &[Refused]) {
-    eventually("each refusal is counted", || all_counted(world, refused)).await;
 }
 
 async fn node_changes(world: &World, subresource: Option<&str>, patch: Value) {

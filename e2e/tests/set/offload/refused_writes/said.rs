@@ -1,7 +1,5 @@
 //! Where users read what is refused.
 
-use std::collections::BTreeSet;
-
 use api::{
     cluster_set::WRITES_ACCEPTED,
     offload::{
@@ -14,30 +12,11 @@ use e2e::{
     cluster_set::status,
     fixture::{SYSTEM, World},
     waiting::eventually,
-    walk::{
-        Refused,
-        offloading::{HOME, HOST},
-    },
 };
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::Api;
 
 use super::super::commands::says;
-
-/// Whether each of these refusals is counted in the metrics of its member.
-pub(super) async fn all_counted(world: &World, refused: &[Refused]) -> Result<(), String> {
-    let mut missing = BTreeSet::new();
-    for daemon in [HOST, HOME] {
-        let metrics = world.metrics(daemon).await.map_err(|error| error.to_string())?;
-        let counts = metrics.by_all("freeport_writes_refused", &["kind", "verb"]);
-        for write in refused.iter().filter(|refused| refused.by == daemon).map(Refused::counted_as) {
-            if counts.get(&write).is_none_or(|count| *count < 1.0) {
-                missing.insert(format!("{daemon}: {write}"));
-            }
-        }
-    }
-    if missing.is_empty() { Ok(()) } else { Err(format!("not refused: {missing:?}")) }
-}
 
 /// The message of this condition, if it is False.
 fn refused(conditions: &[Condition], type_: &str) -> Result<String, String> {
