@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use api::{label, membership::NAME};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
+use sim::api::NOT_THIS_ONE;
 
 use super::Refused;
-use crate::{cluster::Cluster, fixture::SYSTEM, forbidden::NOT_THIS_ONE, waiting::eventually, world::World};
+use crate::{cluster::Cluster, fixture::SYSTEM, waiting::eventually, world::World};
 
 /// Waits until the metrics of the daemons count each of these refusals.
 pub async fn counted(world: &World, refused: &[Refused]) {
