@@ -46,6 +46,24 @@ pub(super) async fn peer(cluster: &Cluster, other: &str, spec: Value) {
     }
 }
 
+/// Replaces the terms of an OffloadPeer. An earlier test on this fixture may have set others.
+async fn terms(cluster: &Cluster, other: &str, spec: Value) {
+    let peers = Api::<OffloadPeer>::all(cluster.client.clone());
+    let old = peers.get_opt(other).await.unwrap().map_or(Value::Null, |old| json!(old.spec));
+    peer(cluster, other, replacing(&old, spec)).await;
+}
+
+/// Returns the merge patch that makes `old` equal to `new`.
+fn replacing(old: &Value, mut new: Value) -> Value {
+    if let (Some(old), Some(new)) = (old.as_object(), new.as_object_mut()) {
+        for (key, old) in old {
+            let patch = new.remove(key).map_or(Value::Null, |new| replacing(old, new));
+            new.insert(key.clone(), patch);
+        }
+    }
+    new
+}
+
 /// Waits until the OffloadPeer says this.
 pub(super) async fn peer_says(world: &World, cluster: &str, other: &str, reason: &str) {
     let peers = Api::<OffloadPeer>::all(world.cluster(cluster).client.clone());
@@ -65,8 +83,8 @@ pub(super) async fn peer_says(world: &World, cluster: &str, other: &str, reason:
 
 /// East may be used by west, and is.
 pub(super) async fn agreed(world: &World) {
-    peer(world.cluster("east"), "west", json!({"incoming": {"nodeLabels": {"liqo.io/region": "us"}}})).await;
-    peer(world.cluster("west"), "east", json!({"outgoing": {}})).await;
+    terms(world.cluster("east"), "west", json!({"incoming": {"nodeLabels": {"liqo.io/region": "us"}}})).await;
+    terms(world.cluster("west"), "east", json!({"outgoing": {}})).await;
     peer_says(world, "west", "east", "Ready").await;
     peer_says(world, "east", "west", "Ready").await;
 }
