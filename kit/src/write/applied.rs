@@ -31,6 +31,14 @@ impl<D: Send + Sync + 'static> Writer<D> {
         self.send::<P, P>(at, "apply", request).await
     }
 
+    /// Becomes an owner of the object's labels, so that its `managedFields` name this writer. A patch that changes nothing does not do that.
+    pub async fn own<P>(&self, object: &P) -> Result<P, Error>
+    where
+        P: Resource<DynamicType = D> + DeserializeOwned,
+    {
+        self.apply(object, json!({"metadata": {"labels": object.labels()}})).await
+    }
+
     /// Replaces the object, or a subresource of it, if it is still of the version that `object` has. The server's answer. For what a
     /// merge patch cannot say, which takes a null for nothing.
     pub async fn replace<P>(&self, object: &P, subresource: Option<&str>) -> Result<P, Error>

@@ -234,6 +234,14 @@ impl Knowledge {
     {
         self.services.put_ours(writer, IMPORT, (have, want), |there| is_ours(there.meta())).await
     }
+
+    /// Makes the member an owner of an object of an import that somebody created in the place of the member's, for the import controller.
+    pub(crate) async fn own_imported<P>(&self, writer: &Writer, there: &P) -> Result<P, Error>
+    where
+        P: Part<ServiceName, ServiceEntry, DynamicType = ()> + DeserializeOwned + Clone,
+    {
+        self.services.write(IMPORT, there, writer.own(there)).await
+    }
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 
 use e2e::{
     cluster_set::imports_complete,
-    fixture::shared,
+    daemon::End,
+    fixture::{alone, shared},
     seen::{event, imported, not_imported},
     waiting::{always, eventually},
 };
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[e2e::test]
 fn copies_of_an_imported_service_are_said_and_outlive_the_import() {
@@ -48,6 +49,30 @@ fn copies_of_an_imported_service_are_said_and_outlive_the_import() {
         })
         .await;
         west.release_namespace(other).await;
+        world.release(ns).await;
+    });
+}
+
+#[e2e::test]
+fn an_exact_copy_in_the_place_of_an_imported_service_goes_with_the_import() {
+    alone(async |world| {
+        let ns = &world.namespace("replaced", &["east", "west"]).await;
+        let (east, west) = (world.cluster("east"), world.cluster("west"));
+        east.exported(ns, "web", &["10.1.0.1"]).await;
+        eventually("imported", || imported(west, ns, "web")).await;
+        world.end("freeport-member-west", End::Stop).await;
+        let ours = west.api::<Service>(ns).get("antrea-mc-web").await.unwrap();
+        let mut copy = json!(ours);
+        for of_the_server in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
+            copy["metadata"][of_the_server] = Value::Null;
+        }
+        west.delete::<Service>(ns, "antrea-mc-web").await;
+        let copy: Service = west.create(ns, copy).await;
+        world.start("freeport-member-west").await;
+        eventually("imported by way of the copy", || imported(west, ns, "web")).await;
+        east.unexport(ns, "web").await;
+        eventually("withdrawn", || not_imported(west, ns, "web")).await;
+        assert_ne!(copy.uid(), ours.uid(), "it was a copy");
         world.release(ns).await;
     });
 }

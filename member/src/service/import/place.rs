@@ -73,11 +73,18 @@ impl Importing {
         written
     }
 
+    /// Writes the Service. If somebody created an exact copy in its place, the member becomes an owner of the copy: otherwise the member
+    /// could not delete it when the import ends.
     async fn place_service(&self, have: Option<&Service>, want: &Service) -> Result<Option<Service>, Error> {
         let have = have.cloned().map(Derived::from);
         let want = Derived::from(want.clone());
         let written = self.knowledge.put_imported(&self.writer, have.as_ref(), &want).await?;
-        Ok(written.map(|derived| derived.service))
+        let copy = written.as_ref().or(have.as_ref()).filter(|there| !is_made(*there));
+        let placed = match copy {
+            Some(copy) => Some(self.knowledge.own_imported(&self.writer, copy).await?),
+            None => written,
+        };
+        Ok(placed.map(|derived| derived.service))
     }
 
     /// Takes a Service of ours away.
