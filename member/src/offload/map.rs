@@ -272,11 +272,9 @@ fn is_of(twin: &Namespace, record: &str, namespace: &str) -> bool {
 
 /// What its API server refuses is for the home to know.
 fn refusal(twin: &Namespace, error: Error) -> Result<Done, Error> {
-    match error {
-        Error::Refused(message) => {
-            Ok(Done::Says(refused(twin.name_any(), &Refused { reason: "Refused", message })))
-        }
-        error => Err(error),
+    match error.refusal() {
+        Some(message) => Ok(Done::Says(refused(twin.name_any(), &Refused { reason: "Refused", message }))),
+        None => Err(error),
     }
 }
 

@@ -167,7 +167,7 @@ impl Nodes {
     }
 
     async fn delete(&self, entry: &ClusterEntry) -> Result<(), Error> {
-        let Some(node) = entry.node.as_ref().filter(|node| node.is_ours()) else { return Ok(()) };
+        let Some(node) = entry.node.as_ref().filter(|node| node.is_made_here()) else { return Ok(()) };
         self.knowledge.clusters.delete(&self.writer, NODE, node, false).await?;
         self.knowledge.enqueue_offloaded(NAMESPACE.and(STATUS));
         Ok(())
@@ -226,8 +226,9 @@ impl Nodes {
             false => Err(Error::NotOurs { kind: "Node".into(), name: want.name_any() }),
         };
         let refused = match &put {
-            Err(error @ (Error::NotOurs { .. } | Error::Refused(_))) => Some(error.to_string()),
-            _ => None,
+            Err(error @ Error::NotOurs { .. }) => Some(error.to_string()),
+            Err(error) => error.refusal().map(|words| Error::Refused(words).to_string()),
+            Ok(_) => None,
         };
         if entry.node_refused != refused {
             clusters.note(cluster, |entry| entry.node_refused = refused.clone());
@@ -236,7 +237,10 @@ impl Nodes {
         match put {
             Err(Error::NotOurs { .. }) => Ok(None),
             put => {
-                let put = put?;
+                let mut put = put?;
+                if let Some(copy) = put.as_ref().or(have).filter(|node| !node.is_made_here()) {
+                    put = Some(clusters.write(NODE, copy, self.writer.own(copy)).await?);
+                }
                 let labels = |node: &VirtualNode| node.labels().clone();
                 if put.as_ref().is_some_and(|put| have.map(labels) != Some(labels(put))) {
                     // It may be selected now, or not any more.

@@ -288,10 +288,9 @@ fn no(why: Refused) -> Verdict {
 /// What a failure to make the Pod means to its home; nothing if it is about neither.
 fn refused(spec: &ShadowPodSpec, error: &Error) -> Option<Refused> {
     match error {
-        Error::Refused(words) => Some(Refused { reason: "Refused", message: words.clone() }),
         Error::NotOurs { .. } => Some(plan::name_taken(spec)),
         Error::Gone => Some(plan::no_twin(spec)),
-        _ => None,
+        error => error.refusal().map(|message| Refused { reason: "Refused", message }),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use api::label;
 use http::{Method, Request, Response, StatusCode, request::Parts};
 use kit::index::Shared;
 use kube::{Client, client::Body};
@@ -28,6 +29,7 @@ pub(crate) fn breaks_at(broken: Option<&str>) -> (Client, Tried) {
                 (StatusCode::INTERNAL_SERVER_ERROR, answer)
             } else {
                 object["metadata"]["name"] = json!(path[1]);
+                object["metadata"]["managedFields"] = json!([{"manager": label::MEMBER}]);
                 if path[0] == "services" {
                     object["spec"]["clusterIP"] = json!("10.0.0.1");
                     object["spec"]["clusterIPs"] = json!(["10.0.0.1"]);

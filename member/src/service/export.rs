@@ -177,16 +177,13 @@ impl Exporting {
 
     /// Notes for the status what the leader's API server says of a record that it does not take.
     fn note_refusal(&self, known: &Known, failed: &[Error]) {
-        let refused = failed.iter().find_map(|error| match error {
-            Error::Refused(why) => Some(why),
-            _ => None,
-        });
+        let refused = failed.iter().find_map(Error::refusal);
         // What failed for another reason may still be refused.
-        if known.entry.refused.as_ref() == refused || refused.is_none() && !failed.is_empty() {
+        if known.entry.refused == refused || refused.is_none() && !failed.is_empty() {
             return;
         }
         let (service, services) = (&known.service, &self.knowledge.services);
-        services.note(service, |entry| entry.refused = refused.cloned());
+        services.note(service, |entry| entry.refused = refused);
         services.enqueue([(service.clone(), STATUS)].into());
     }
 

@@ -37,6 +37,8 @@ pub(super) fn plan(entry: &ClusterEntry, around: Around<impl Fn(&String) -> bool
     let is_offered = around.is_current && entry.offered().is_some_and(is_valid);
     match (entry.outgoing(), &entry.node) {
         (Asked::Yes(()), _) if is_offered => Plan::Put,
+        // Somebody copied a Node of this member: it stays.
+        (Asked::No, Some(node)) if !node.is_made_here() => Plan::Nothing,
         (Asked::No, Some(_)) if around.is_seen && !entry.has_twins(around.has_asked) => {
             if around.has_pods {
                 Plan::Wait
@@ -63,7 +65,7 @@ mod tests {
         ClusterEntry {
             peer: serde_json::from_value(json!({"metadata": {"name": "east"}, "spec": peer})).unwrap(),
             offer: offer.then(|| serde_json::from_value(offered).unwrap()),
-            node: node.then(|| read(json!({"metadata": {"name": "freeport-east"}}))),
+            node: node.then(|| read(json!({"metadata": {"name": "freeport-east", "managedFields": [{"manager": "freeport-member"}]}}))),
             ..ClusterEntry::default()
         }
     }
@@ -99,6 +101,10 @@ mod tests {
         let mut gone = entry(&json!({}), true, true);
         assert_eq!(plan(&gone, true, true), Plan::Delete);
         assert_eq!(plan(&gone, false, true), Plan::Keep, "the Common Area was not seen");
+        let copy = serde_json::from_value(json!({"metadata": {"name": "freeport-copy"}})).unwrap();
+        let made = gone.node.replace(copy);
+        assert_eq!(plan(&gone, true, true), Plan::Nothing, "somebody else made it");
+        gone.node = made;
         gone.peer = None;
         assert_eq!(plan(&gone, true, true), Plan::Keep, "it is not known why the OffloadPeer is gone");
         gone.peer_withdrawn = Some(false);

@@ -55,7 +55,9 @@ impl Refusals {
     pub(super) fn note<T>(&mut self, what: Refusal, written: Result<T, Error>) -> Option<T> {
         match written {
             Ok(written) => return Some(written),
-            Err(error @ (Error::Refused(_) | Error::NotOurs { .. })) => self.refused.push((what, error)),
+            Err(error) if error.refusal().is_some() || matches!(error, Error::NotOurs { .. }) => {
+                self.refused.push((what, error));
+            }
             Err(error) => drop(self.failed.get_or_insert(error)),
         }
         None
@@ -80,9 +82,8 @@ impl Refusals {
     pub(super) fn worst(&self, import: &str) -> Option<(&'static str, String)> {
         let (worst, error) = self.min()?;
         let service = name::imported_service(import);
-        let why = match error {
-            Error::Refused(why) => why,
-            other => return Some(("NotOurs", format!("not all of import {import} is here: {other}"))),
+        let Some(why) = error.refusal() else {
+            return Some(("NotOurs", format!("not all of import {import} is here: {error}")));
         };
         Some(match worst {
             Refusal::Service => {

@@ -166,6 +166,14 @@ pub(crate) struct Never {
     external_traffic_policy: Option<String>,
 }
 
+impl Never {
+    /// Returns what is kept of a Service that users made: whether it has a selector.
+    pub(crate) fn of_a_users_service(&self) -> Self {
+        let selector = self.selector.first_key_value().map(|(key, value)| (key.clone(), value.clone()));
+        Self { selector: selector.into_iter().collect(), ..Self::default() }
+    }
+}
+
 impl ServiceSpec {
     /// Whether it has no address of its own.
     pub(crate) fn is_headless(&self) -> bool {

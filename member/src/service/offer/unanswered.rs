@@ -78,6 +78,7 @@ pub(super) fn unanswered(offer: &Offer<'_>) -> Option<Unanswered> {
 mod tests {
     use std::sync::Arc;
 
+    use kit::index::Part;
     use serde_json::json;
 
     use super::*;
@@ -136,6 +137,17 @@ mod tests {
                 let settings = Settings { endpoint_ip, ..Settings::default() };
                 assert_eq!(of(&slices, settings, |_| {}), reason, "{slices:?}");
             }
+        }
+        for (selector, advice) in
+            [(json!({"app": "web"}), "Does its selector match Pods?"), (json!({}), "It has no selector")]
+        {
+            let entry = with(entry(), |entry| {
+                entry.slices.clear();
+                local_service(|service| service["spec"]["selector"] = selector).put(entry);
+            });
+            let known = known_with("east", &entry, Settings::default());
+            let unanswered = offer(&known).unwrap().unanswered().unwrap();
+            assert!(unanswered.message.contains(advice), "{}", unanswered.message);
         }
         let headless = |entry: &mut ServiceEntry| {
             let headless = local_service(|service| service["spec"]["clusterIP"] = json!("None"));

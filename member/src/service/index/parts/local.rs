@@ -9,7 +9,7 @@ use crate::service::index::{
     EXPORT, IMPORT, STATUS,
     endpoints::CoreEndpoints,
     entry::{NamespaceEntry, ServiceEntry},
-    view::{Derived, Export, Import, Namespace, Never, Service, Slice, SlicePort, is_imported},
+    view::{Derived, Export, Import, Namespace, Service, Slice, SlicePort, is_imported},
 };
 
 fn own_name<T: Resource>(object: &T) -> Option<ServiceName> {
@@ -22,8 +22,8 @@ impl Part<ServiceName, ServiceEntry> for Service {
     }
 
     fn put(mut self, entry: &mut ServiceEntry) -> Readers {
-        // Read only of Services that we make.
-        self.spec.never = Never::default();
+        // The rest is read only of Services that we make.
+        self.spec.never = self.spec.never.of_a_users_service();
         let changed = replace(&mut entry.service, self);
         EXPORT.and(STATUS).and(import(entry)).when(changed && entry.is_exported())
     }
