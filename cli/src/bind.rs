@@ -9,6 +9,7 @@
 //! | `answer` | what that half hands to the consumer's |
 //! | `apiservice` | binds an API: the consumer's half |
 //! | `remove` | ends a binding |
+//! | `refused` | what is refused to the member for a binding, which ends waiting for it |
 //! | `parties` | which cluster a contract is with |
 //! | `told` | what the daemons are told of binding |
 
@@ -20,6 +21,7 @@ mod holder;
 mod offer;
 mod parties;
 mod provide;
+mod refused;
 mod remove;
 mod told;
 

@@ -15,6 +15,7 @@
 //! | `printable` | words of other clusters on a terminal |
 //! | `probe` | whether the member connects to endpoints of other clusters |
 //! | `proxy` | whether a proxy is used |
+//! | `refused` | what is refused to the member, which ends waiting for it |
 //! | `ranges` | which addresses the endpoints of the member may have |
 //! | `holder` | which cluster an ID was given to |
 //! | `image` | which image a Deployment gets |
@@ -55,6 +56,7 @@ mod printable;
 mod probe;
 mod proxy;
 mod ranges;
+mod refused;
 mod rejoin;
 mod rollout;
 mod run;

@@ -4,7 +4,7 @@ mod contract;
 mod going;
 mod remainder;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::bind::{
     binding::APIServiceBinding,
@@ -17,7 +17,7 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use self::{contract::Contract, going::objects, remainder::Remainder};
-use super::consent;
+use super::{consent, refused};
 use crate::{
     Error, KubeContext,
     cluster::{Cluster, known},
@@ -183,8 +183,8 @@ impl Ending<'_> {
         object: &Object,
         here: &mut Eraser<'_>,
     ) -> Result<(), Error> {
-        let (name, limit) = (&self.options.name, self.options.timeout);
-        let probe = async || self.left(crds).await;
+        let (name, limit, begun) = (&self.options.name, self.options.timeout, Instant::now());
+        let probe = async || self.left(crds, begun).await;
         let waiting =
             |message: &str| here.say(&format!("waiting for APIServiceBinding {name} to go: {message}"));
         let Err(message) = rollout::wait(limit, probe, waiting).await? else { return Ok(()) };
@@ -197,8 +197,12 @@ impl Ending<'_> {
         })
     }
 
-    /// Nothing, or what is not gone yet.
-    async fn left(&self, crds: &[CustomResourceDefinition]) -> Result<Result<(), String>, Error> {
+    /// Nothing, or what is not gone yet. Fails where the member reports that API servers refuse its writes, unless nobody waits for it.
+    async fn left(
+        &self,
+        crds: &[CustomResourceDefinition],
+        begun: Instant,
+    ) -> Result<Result<(), String>, Error> {
         let Some(binding) = binding(self.cluster, &self.options.name).await? else {
             for crd in crds {
                 let there = self.cluster.read(&Object::new(crd)).await?;
@@ -208,6 +212,9 @@ impl Ending<'_> {
             }
             return Ok(Ok(()));
         };
+        if !self.options.force {
+            refused::stop(self.cluster, &binding, (begun, self.options.timeout))?;
+        }
         let mut left = 0;
         for crd in crds {
             left += objects(self.cluster, crd).await?.len();

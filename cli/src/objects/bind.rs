@@ -66,31 +66,35 @@ pub fn consumer_crds() -> Vec<Object> {
 
 /// What the leader may do as a provider, what keeps it to that, and what consumers may do in their cluster namespaces.
 pub fn provider() -> Vec<Object> {
-    let records = [
-        "apiserviceexports",
-        "apiserviceexportrequests",
-        "apiservicenamespaces",
-        "boundschemas",
-        "clusterbindings",
-    ];
+    let watched = |kind: &str, writes: &[&str]| rule(BIND, kind, &[READ, writes].concat());
     let mut rights = vec![
         rule(CORE, "namespaces", OWN),
-        rule(CORE, "serviceaccounts", &["get", "create", "patch"]),
+        rule(CORE, "serviceaccounts", &["get", "create"]),
         rule_on(CORE, "serviceaccounts/token", &[BINDER], &["create"]),
         rule_on(CORE, "secrets", &["kubeconfig"], &["get", "patch"]),
         rule(CORE, "secrets", &["create"]),
-        rule(RBAC, "rolebindings", OWN),
-        rule(RBAC, "clusterrolebindings", OWN),
+        rule(RBAC, "rolebindings", &["get", "list", "watch", "create", "delete"]),
+        rule(RBAC, "clusterrolebindings", &["get", "list", "watch", "create", "delete"]),
         rule_on(RBAC, "clusterroles", &[BINDER], &["bind"]),
         rule(FLOW_CONTROL, "flowschemas", &["get", "create"]),
         rule(EXTENSIONS, "customresourcedefinitions", READ),
-        rule(BIND, "apiserviceexporttemplates", READ),
-        rule(BIND, "bindableresourcesrequests", OWN),
-        rule(BIND, "bindableresourcesrequests/status", &["patch"]),
+        watched("apiserviceexporttemplates", &[]),
+        watched("bindableresourcesrequests", &["delete"]),
+        watched("apiserviceexports", &["create", "patch"]),
+        watched("apiserviceexportrequests", &["patch", "delete"]),
+        // It deletes none, but takes owners off: admission plugin OwnerReferencesPermissionEnforcement asks for the right to delete.
+        watched("apiservicenamespaces", &["create", "patch", "delete"]),
+        watched("boundschemas", &["create", "delete"]),
+        watched("clusterbindings", &["create", "patch"]),
         report(),
     ];
-    rights.extend(records.iter().map(|kind| rule(BIND, kind, OWN)));
-    rights.extend(records.iter().map(|kind| rule(BIND, &format!("{kind}/status"), &["patch"])));
+    let answered = [
+        "bindableresourcesrequests",
+        "apiserviceexports",
+        "apiserviceexportrequests",
+        "apiservicenamespaces",
+    ];
+    rights.extend(answered.map(|kind| rule(BIND, &format!("{kind}/status"), &["patch"])));
     let own = vec![rule(CORE, "secrets", &["get", "create", "patch"]), rule(CORE, "configmaps", READ)];
     // What narrows rights comes before them.
     let mut objects = requests_policy().to_vec();

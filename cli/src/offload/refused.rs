@@ -17,9 +17,6 @@ use kube::Api;
 use super::condition;
 use crate::{Error, cluster::Cluster, view::NodeView};
 
-/// Time for which a command waits at least: a refusal that is reported when it starts may be over in a moment.
-const SECOND_LOOK: Duration = Duration::from_secs(10);
-
 /// What the object with these conditions reports as refused.
 pub(super) fn reported(conditions: &[Condition]) -> Option<String> {
     let accepted = condition(conditions, WRITES_ACCEPTED).filter(|accepted| accepted.status == "False")?;
@@ -64,12 +61,7 @@ pub(super) fn stop(
     begun: Instant,
     limit: Duration,
 ) -> Result<(), Error> {
-    let Some(refused) = refused.filter(|_| begun.elapsed() >= SECOND_LOOK.min(limit)) else { return Ok(()) };
-    let reason = format!(
-        "{refused}. Change the policy, webhook, quota or right that refuses it: freeport-member goes on by itself, and this needs no further \
-         command"
-    );
-    Err(Error::WriteRefused { cluster: cluster.name.clone(), reason })
+    crate::refused::stop(cluster, refused, (begun, limit), "this needs no further command")
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ const TOKEN: &str = "a token that is refused is reported with the credential it 
 const EVICTION: &str = "sent in the place of a member that is silent for minutes, by the writer that reports refused ResourceImports on the same ClusterSet";
 const SAME: &str =
     "sent by the controller and writer of the refused writes of this kind, and reported in the same place";
-const UNUSED: &str = "the role grants it for every kind of a contract, and the daemon never sends it";
+const OWNERS: &str = "never sent: admission plugin OwnerReferencesPermissionEnforcement asks for it where the leader takes owners off";
 const SHARED: &str = "kube-bind's konnector, which has the same role, sends it; the member does not";
 const ENDPOINTS: &str = "sent with --endpoints-objects alone, by the writer of EndpointSlices, and reported as EndpointsRefused on the ServiceImport";
 const WEBHOOK: &str = "sent where the webhook runs, by a writer that notes refusals; PlacementEnforced reports a configuration that is missing or altered";
@@ -32,19 +32,9 @@ pub const EXEMPT: &[(Sender, &str, &[&str], &str)] = &[
     (Leader, "clusterbindings", &["update"], SAME),
     (Leader, "clusterrolebindings", &["create", "delete"], SAME),
     (Leader, "secrets", &["update"], SAME),
-    (Leader, "rolebindings", &["update"], UNUSED),
-    (Leader, "clusterrolebindings", &["update"], UNUSED),
-    (Leader, "serviceaccounts", &["update"], UNUSED),
-    (Leader, "boundschemas", &["update"], UNUSED),
-    (Leader, "boundschemasstatus", &["update"], UNUSED),
-    (Leader, "clusterbindings", &["delete"], UNUSED),
-    (Leader, "clusterbindingsstatus", &["update"], UNUSED),
-    (Leader, "apiserviceexports", &["delete"], UNUSED),
     (Leader, "apiservicenamespaces", &["create"], SAME),
-    (Leader, "apiservicenamespaces", &["delete"], UNUSED),
-    (Leader, "apiserviceexportrequests", &["create"], UNUSED),
+    (Leader, "apiservicenamespaces", &["delete"], OWNERS),
     (Leader, "apiserviceexportrequests", &["update", "delete"], SAME),
-    (Leader, "bindableresourcesrequests", &["create", "update"], UNUSED),
     (
         Leader,
         "memberclusterannounces",

@@ -2,6 +2,7 @@
 
 mod assigned;
 mod connections;
+mod fence;
 mod room;
 mod told;
 
@@ -48,6 +49,7 @@ pub(crate) use self::{
 use self::{
     assigned::{assigned, not_assigned},
     connections::Connections,
+    fence::Fence,
     room::Room,
     told::Told,
 };
@@ -55,6 +57,9 @@ use super::policy::leaves_copies;
 
 /// Until when a watch has to have told what there is, before it is said that it has not.
 pub(crate) const IN_TIME: Duration = Duration::from_secs(30);
+
+/// Name of the ClusterBinding, of which there is one in a cluster namespace.
+pub(crate) const CLUSTER: &str = "cluster";
 
 /// Field manager of copies, as Go's konnector has it.
 pub(crate) const MANAGER: &str = "kube-bind.io";
@@ -123,6 +128,7 @@ pub(crate) struct Contract {
     pub(crate) released: CancellationToken,
     /// For writes, which watches must not hold up.
     client: Client,
+    fence: Fence,
     connections: Shared<Connections>,
     pub(crate) writer: Writer,
 }
@@ -130,11 +136,13 @@ pub(crate) struct Contract {
 impl Contract {
     /// Nothing is watched before [`watch`](Self::watch).
     pub(crate) fn new(env: &Env, target: Target, uid: String, us: &str) -> Result<Self, kubeconfig::Error> {
-        let client = env.hold.guard(env.dial.connect(&target)?);
+        let us: Arc<str> = us.into();
+        let fence = Fence::new(us.clone(), target.namespace.clone());
+        let client = env.hold.guard(fence.guard(env.dial.connect(&target)?));
         Ok(Self {
             env: env.clone(),
             cluster_namespace: Arc::new(ClusterNamespace { name: target.namespace.clone(), uid }),
-            us: us.into(),
+            us,
             known: Shared::default(),
             changed: watch::Sender::new(0),
             restored: CancellationToken::new(),
@@ -142,6 +150,7 @@ impl Contract {
             released: CancellationToken::new(),
             writer: Writer::new(client.clone(), MEMBER, "provider", env.metrics.clone()),
             client,
+            fence,
             connections: Shared::new(Connections::new(env.dial.clone(), target)),
         })
     }
@@ -149,6 +158,7 @@ impl Contract {
     /// The contract with a provider that this client answers for.
     #[cfg(test)]
     pub(crate) fn with_client(self, client: Client) -> Self {
+        let client = self.fence.guard(client);
         let writer = Writer::new(client.clone(), MEMBER, "provider", self.env.metrics.clone());
         Self { client, writer, ..self }
     }
@@ -168,8 +178,10 @@ impl Contract {
         self.connections.with(Connections::one_more)
     }
 
-    /// Begins to watch what is in the cluster namespace.
+    /// Begins to watch what is in the cluster namespace. After one of these watches has failed, the provider is asked for the holder before the
+    /// next write.
     pub(crate) fn watch(&self, watches: &Watches, tasks: &mut JoinSet<()>) {
+        self.fence.mind(watches.failures());
         self.watch_one(watches, tasks, "APIServiceExport", |known| {
             (&mut known.exports, &mut known.room.exports)
         });

@@ -16,13 +16,11 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    contract::Contract,
+    contract::{CLUSTER, Contract},
     credential::Unusable,
     local::{Local, NAMESPACE},
 };
 
-/// Of which there is one in a cluster namespace.
-const CLUSTER: &str = "cluster";
 /// How long a contract is held of which no binding is known yet: commands note the holder before they make the binding.
 const COMING: Duration = Duration::from_secs(60);
 /// How long it is held after its last binding: one may be replaced by another.
@@ -34,7 +32,7 @@ pub(super) enum Hold {
     Ours,
     /// Another one does.
     Others(Other),
-    /// The contract was made for another cluster, and no administrator had this one take it over.
+    /// The credential or the contract was made for another cluster, and no administrator had this one take it over.
     Unusable(Unusable),
     /// This cluster has released it, and no binding wants it.
     Released,
@@ -42,7 +40,7 @@ pub(super) enum Hold {
     Refused(String),
 }
 
-/// Notes this cluster as the holder, unless it must not be. `not_for_us` tells why the contract was made for another cluster.
+/// Notes this cluster as the holder, unless it must not be. `not_for_us` tells why the credential or the contract was made for another cluster.
 ///
 /// # Errors
 /// [`Error::Stale`] where somebody else wrote it meanwhile, [`Error::Gone`] where there is no ClusterBinding. Another error
@@ -58,8 +56,11 @@ pub(super) async fn hold(
         read => Some(read?),
     };
     let status = binding.as_ref().and_then(|binding| binding.status.clone()).unwrap_or_default();
-    if holder::held_by(&status) == Some(&*contract.us) {
-        return Ok(Hold::Ours);
+    // Who is noted tells more than for whom the credential was made.
+    match holder::held_by(&status) {
+        Some(uid) if uid == &*contract.us => return Ok(Hold::Ours),
+        Some(uid) => return Ok(Hold::Others(Other::Cluster(uid.to_owned()))),
+        None => {}
     }
     if let Some(unusable) = not_for_us {
         return Ok(Hold::Unusable(unusable));
@@ -264,6 +265,9 @@ mod tests {
         assert!(matches!(hold(&held_by("us"), None, another()).await, (Hold::Ours, None)), "it took it over");
         assert!(matches!(hold(&held_by("them"), None, None).await, (Hold::Others(_), None)));
         assert!(matches!(hold(&[], None, another()).await, (Hold::Unusable(_), None)));
+        let (held, written) = hold(&held_by("third"), None, another()).await;
+        assert!(matches!(held, Hold::Others(Other::Cluster(uid)) if uid == "third"), "who holds it is said");
+        assert!(written.is_none());
         let (held, written) = hold(&[], None, None).await;
         assert!(matches!(held, Hold::Ours));
         let written = written.unwrap();

@@ -80,10 +80,9 @@ pub(crate) async fn run(
             Ok(target) => target,
             Err(unusable) => return broken(&link, unusable, &stop).await,
         };
-        if let Some(unusable) = claimed((&env, &local), &secret, &link, &stop).await {
-            return broken(&link, unusable, &stop).await;
-        }
-        while let Some(contract) = connect((&env, &local, &secret), target.clone(), &link, &stop).await {
+        let copied = claimed((&env, &local), &secret, &link, &stop).await;
+        let credential = (&target, copied.as_ref());
+        while let Some(contract) = connect((&env, &local, &secret), credential, &link, &stop).await {
             let here = (&local, &*secret, &link);
             let ended =
                 Box::pin(serve(contract, bindings.clone(), here, absence.clone(), (&stop, &all))).await;
@@ -120,7 +119,7 @@ async fn broken(link: &watch::Sender<Link>, unusable: Unusable, stop: &Cancellat
     stop.cancelled().await;
 }
 
-/// Notes whose the credential is, as often as that takes; why it cannot be used here, if it cannot.
+/// Notes whose the credential is, as often as that takes; returns another cluster's, which was copied here.
 async fn claimed(
     (env, local): (&Env, &Local),
     secret: &str,

@@ -1,20 +1,35 @@
 //! Whether a binding works.
 
+use std::time::Instant;
+
 use api::{
     bind::{binding::APIServiceBinding, condition::READY},
     label,
 };
 
 use super::Consumer;
-use crate::{Error, bind::consent, install::Installer, rollout};
+use crate::{
+    Error,
+    bind::{consent, refused},
+    install::Installer,
+    rollout,
+};
 
 /// What is said where the member says nothing.
 const UNSEEN: &str = "freeport-member has not seen it yet";
 
 impl Consumer<'_> {
-    /// Waits until the member says that the API is installed and in step.
+    /// Waits until the member says that the API is installed and in step. Fails where it reports that API servers refuse its writes.
     pub(super) async fn is_ready(&self, here: &mut Installer<'_>) -> Result<(), Error> {
-        let probe = async || Ok(ready(self.binding().await?.as_ref()));
+        let since = (Instant::now(), self.run.timeout);
+        let probe = async || {
+            let binding = self.binding().await?;
+            let ready = ready(binding.as_ref());
+            if let (Err(_), Some(binding)) = (&ready, &binding) {
+                refused::stop(self.cluster, binding, since)?;
+            }
+            Ok(ready)
+        };
         let waiting =
             |message: &str| here.say(&format!("waiting for APIServiceBinding {}: {message}", self.name));
         match rollout::wait(self.run.timeout, probe, waiting).await? {

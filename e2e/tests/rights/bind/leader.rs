@@ -195,7 +195,7 @@ fn everywhere(cns: &str, role: &str) -> Vec<Attempt> {
             }),
             nobody,
         ),
-        attempt("its own binding for others", &all, Do::Patch(leader(), subjects), "is named kube-binder-"),
+        attempt("its own binding for others", &all, Do::Patch(leader(), subjects), ""),
         attempt("its own binding goes", &all, Do::Delete(leader()), nobody),
         attempt("cluster-admin goes", &all, Do::Delete("cluster-admin".into()), nobody),
     ]

@@ -39,14 +39,25 @@ enum Attempt {
     Unwanted,
 }
 
-/// Finds the cluster namespace and holds the contract; reports on the bindings why that cannot be, and tries again.
+impl Attempt {
+    /// The same with a credential that was `copied` from another cluster: it is not used, whether the provider answers or not.
+    fn of(self, copied: Option<&Unusable>) -> Self {
+        match (self, copied) {
+            (Self::Failing(_), Some(copied)) => Self::Not(Link::Unusable(copied.clone())),
+            (came, _) => came,
+        }
+    }
+}
+
+/// Finds the cluster namespace and holds the contract; reports on the bindings why that cannot be, and tries again. `copied`: the credential
+/// was made for another cluster.
 pub(super) async fn connect(
     (env, local, secret): (&Env, &Local, &str),
-    target: Target,
+    (target, copied): (&Target, Option<&Unusable>),
     link: &watch::Sender<Link>,
     stop: &CancellationToken,
 ) -> Option<Contract> {
-    let client = match env.dial.connect(&target) {
+    let client = match env.dial.connect(target) {
         Ok(client) => client,
         Err(error) => {
             broken(link, Unusable::Kubeconfig(error), stop).await;
@@ -60,13 +71,14 @@ pub(super) async fn connect(
             match tokio::time::timeout(IN_TIME, namespaces.get(&target.namespace)).await {
                 Err(_) => Attempt::Failing(Failure::Unreachable("no answer in time")),
                 Ok(Err(error)) => Attempt::Failing(classify(&error)),
-                Ok(Ok(namespace)) => attempt((env, local, secret), &target, &namespace, link).await,
+                Ok(Ok(namespace)) => attempt((env, local, secret), (target, copied), &namespace, link).await,
             }
         };
         let came = tokio::select! {
             came = asked => came,
             () = stop.cancelled() => return None,
         };
+        let came = came.of(copied);
         let is_refused = matches!(&came, Attempt::Failing(failure) if failure.is_refusal());
         let mut is_wanted = true;
         match came {
@@ -106,7 +118,7 @@ async fn wanted(local: &Local, secret: &str) {
 /// Holds the contract whose cluster namespace was found.
 async fn attempt(
     (env, local, secret): (&Env, &Local, &str),
-    target: &Target,
+    (target, copied): (&Target, Option<&Unusable>),
     namespace: &Meta<Namespace>,
     link: &watch::Sender<Link>,
 ) -> Attempt {
@@ -119,7 +131,7 @@ async fn attempt(
         Ok(contract) => contract,
         Err(error) => return Attempt::Failing(Failure::Other(error.to_string())),
     };
-    let not_for_us = others_contract(&us, namespace);
+    let not_for_us = copied.cloned().or_else(|| others_contract(&us, namespace));
     let held = holder::hold(&contract, (local, secret), not_for_us, Timestamp::now());
     match tokio::time::timeout(IN_TIME, held).await {
         Err(_) => Attempt::Failing(Failure::Unreachable("no answer in time")),
