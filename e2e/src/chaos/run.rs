@@ -13,6 +13,7 @@ use super::{
     crew::Crew,
     disorders,
     held::held,
+    lost::lost,
     oracle::differences,
     places::Places,
     plan::{Happens, Lane, Step},
@@ -69,7 +70,7 @@ pub async fn run(
     if !vigil.wrong().is_empty() {
         return Found { log, wrong: vigil.wrong(), ..Found::default() };
     }
-    end(world, crew, places).await;
+    end(world, crew, places, &log).await;
     let begun = Instant::now();
     let differing = tokio::select! {
         differing = differs(world, places, limit) => differing,
@@ -158,10 +159,12 @@ async fn carry_out_lane(
     }
 }
 
-/// Ends all faults, and gives users back Namespaces that were being deleted.
-pub async fn end(world: &World, crew: &Crew, places: &Places) {
+/// Ends all faults, and gives users back Namespaces that were being deleted. What they exported and a backup lacks, they end as the
+/// documentation says: it stays exported until then.
+pub async fn end(world: &World, crew: &Crew, places: &Places, log: &[Happened]) {
     crew.mend().await;
     world.mend().await;
+    let lost = lost(log);
     let back = async {
         for cluster in world.clusters() {
             for namespace in places.all() {
@@ -171,6 +174,7 @@ pub async fn end(world: &World, crew: &Crew, places: &Places) {
                 .await;
             }
         }
+        join_all(lost.iter().map(|place| users::ends_export(world, place))).await;
     };
     tokio::select! {
         () = back => {}
