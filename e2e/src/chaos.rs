@@ -10,7 +10,7 @@
 //! | [`disorders`] | faults, made and ended |
 //! | [`run`] | a plan, carried out |
 //! | [`held`] | what the clusters hold |
-//! | [`lost`] | what a backup may lack: pure |
+//! | `lost` | what a backup may lack: pure |
 //! | [`oracle`] | what has to be there, by what users have: pure |
 //! | [`vigil`] | imports that nobody takes back, watched all along |
 //! | [`trial`] | a run, and everything that has to be right in it |

@@ -5,11 +5,10 @@ use std::{collections::BTreeSet, time::Duration};
 use super::{
     places::{LEADER, Place},
     plan::{
-        Happens,
+        Happened, Happens,
         deed::{Deed, What},
         disorder::Disorder,
     },
-    run::Happened,
 };
 
 /// A member knows by its Lease when the backup was made: up to a renewal later than the Lease says.

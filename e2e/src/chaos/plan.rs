@@ -67,6 +67,25 @@ pub struct Step {
     pub happens: Happens,
 }
 
+/// A step of a plan that was carried out.
+#[derive(Clone, Debug)]
+pub struct Happened {
+    /// Since the first step could begin.
+    pub began: Duration,
+    pub ended: Duration,
+    pub what: Happens,
+    /// Why it was not done.
+    pub failed: Option<String>,
+}
+
+impl fmt::Display for Happened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { began, ended, what, failed } = self;
+        let failed = failed.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        write!(f, "{:.2} to {:.2} s: {what}{failed}", began.as_secs_f64(), ended.as_secs_f64())
+    }
+}
+
 /// All that happens, in the order of time.
 pub fn plan(seed: u64, lasts: Duration, places: &Places) -> Vec<Step> {
     let mut steps = Vec::new();

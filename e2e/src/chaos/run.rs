@@ -1,7 +1,7 @@
 //! A plan, carried out: lanes beside each other, with the daemons' kubelets.
 
 use std::{
-    env, fmt,
+    env,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
@@ -16,7 +16,7 @@ use super::{
     lost::lost,
     oracle::differences,
     places::Places,
-    plan::{Happens, Lane, Step},
+    plan::{Happened, Happens, Lane, Step},
     users,
     vigil::Vigil,
 };
@@ -88,25 +88,6 @@ pub async fn differs(world: &World, places: &Places, limit: Duration) -> Vec<Str
             return differing;
         }
         sleep(AGAIN).await;
-    }
-}
-
-/// A step of a plan that was carried out.
-#[derive(Clone, Debug)]
-pub struct Happened {
-    /// Since the first step could begin.
-    pub began: Duration,
-    pub ended: Duration,
-    pub what: Happens,
-    /// Why it was not done.
-    pub failed: Option<String>,
-}
-
-impl fmt::Display for Happened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { began, ended, what, failed } = self;
-        let failed = failed.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-        write!(f, "{:.2} to {:.2} s: {what}{failed}", began.as_secs_f64(), ended.as_secs_f64())
     }
 }
 

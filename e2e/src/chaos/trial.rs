@@ -9,8 +9,8 @@ use super::{
     beginning::{begin, versions},
     crew::Crew,
     places::Places,
-    plan::{Happens, Step, disorder::Disorder},
-    run::{Happened, run},
+    plan::{Happened, Happens, Step, disorder::Disorder},
+    run::run,
     traces::{Trace, by_deposed, foreign},
     vigil::Vigil,
 };
