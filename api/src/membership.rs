@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::ranges::Ranges;
+
 /// Name of the ConfigMap.
 pub const NAME: &str = "freeport-membership";
 
@@ -19,6 +21,9 @@ pub const CLUSTER_SET: &str = "clusterSet";
 pub const CLUSTER_ID: &str = "clusterID";
 /// Key of the URL of the leader's API server.
 pub const SERVER: &str = "server";
+
+/// Key of the ranges that bound our endpoints.
+pub const RANGES: &str = "addressRanges";
 
 /// Key that says whose leader it is, where it is not Freeport's. Value: [`LED_BY_ANTREA`].
 const LED_BY: &str = "ledBy";
@@ -68,6 +73,8 @@ pub struct Membership {
     pub via: Via,
     /// Whose leader it is. That does not change by itself any more.
     pub wire: Wire,
+    /// Which addresses our endpoints may have, as the leader said last: another leader is told of it by `freeport rejoin`. None if any.
+    pub ranges: Ranges,
 }
 
 impl Membership {
@@ -85,7 +92,8 @@ impl Membership {
         .map(|(key, value)| (key.to_owned(), value.clone()));
         let via = [(PROXY, &self.via.proxy), (SERVER_NAME, &self.via.server_name)];
         let via = via.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
-        data.into_iter().chain(via).chain(led_by).collect()
+        let ranges = (!self.ranges.is_empty()).then(|| (RANGES.to_owned(), self.ranges.to_string()));
+        data.into_iter().chain(via).chain(led_by).chain(ranges).collect()
     }
 
     /// Reads the data back; `None` when something is missing.
@@ -103,6 +111,7 @@ impl Membership {
                 Some(LED_BY_ANTREA) => Wire::Antrea,
                 _ => Wire::Freeport,
             },
+            ranges: text(RANGES).and_then(|ranges| ranges.parse().ok()).unwrap_or_default(),
         })
     }
 }
@@ -122,8 +131,11 @@ mod tests {
             secret: "freeport-leader-demo".into(),
             via: Via::default(),
             wire: Wire::Freeport,
+            ranges: Ranges::default(),
         };
         assert_eq!(Membership::from_data(&note.data()), Some(note.clone()));
+        let bound = Membership { ranges: "10.1.0.0/16,fd00:1::/64".parse().unwrap(), ..note.clone() };
+        assert_eq!(Membership::from_data(&bound.data()), Some(bound));
         let of_antrea = Membership { wire: Wire::Antrea, ..note.clone() };
         assert_eq!(Membership::from_data(&of_antrea.data()), Some(of_antrea));
         let via = Via { proxy: Some("http://proxy:3128".into()), server_name: Some("leader".into()) };

@@ -14,7 +14,9 @@ use crate::{
         access, crds,
         member::{self, Credential},
     },
-    offload, outside, probe, ranges, warning,
+    offload, outside, probe,
+    ranges::{self, Noted},
+    warning,
 };
 
 /// Who joins what, and where.
@@ -146,11 +148,17 @@ pub(crate) async fn enroll(
     member: &Cluster,
 ) -> Result<Option<Credential>, Error> {
     let Membership { set, id, ca, ranges, .. } = membership;
-    let noted = ranges::noted(leader.cluster, set, id).await?;
+    let noted = Noted::of(leader.cluster, member, set, id).await?;
+    if let (None, Noted::Before(before)) = (ranges, &noted) {
+        leader.say(&format!(
+            "endpoints of member {id} are limited to {before}, as under the leader that it had before (freeport join --pod-cidrs \
+             changes that)"
+        ));
+    }
     let ranges = match ranges {
-        None => noted,
+        None => noted.text(),
         // Whoever wrote what is there: what is said last counts.
-        Some(any) if any.is_empty() => noted.map(|_| String::new()),
+        Some(any) if any.is_empty() => noted.text().map(|_| String::new()),
         Some(ranges) => Some(ranges.to_string()),
     };
     let objects = access::objects_within(set, id, Some(&member.uid), ranges.as_deref());

@@ -39,7 +39,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, Resource, api::ListParams};
 use serde::de::DeserializeOwned;
 
-pub(crate) use self::install::{check, is_without_liqo, leader_lacks_records};
+pub(crate) use self::install::{check, is_without_liqo, leader_lacks_records, offloads};
 pub use self::{
     namespace::{OffloadOptions, offload_namespaces},
     peer::{AcceptOptions, UseOptions, accept, use_peer},

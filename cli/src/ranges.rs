@@ -21,6 +21,7 @@ use crate::{
     cluster::{Cluster, known},
     objects::{access, area},
     run::{Part, Run},
+    view::Note,
 };
 
 /// Where kubeadm keeps what it was told.
@@ -94,13 +95,42 @@ pub(crate) async fn of(cluster: &Cluster, asked: Option<&AddressRanges>) -> Resu
     Ok(Some(Ranges::of(pods.iter().chain(services.iter()).copied())))
 }
 
-/// What the ServiceAccount of member `id` notes, be it nothing that bounds.
-pub(crate) async fn noted(leader: &Cluster, set: &str, id: &str) -> Result<Option<String>, Error> {
-    let (area, account) = (area::name(set), access::account(id));
-    let accounts = Api::<Meta<ServiceAccount>>::namespaced(leader.client.clone(), &area);
-    let doing = format!("read ServiceAccount {area}/{account}");
-    let found = leader.request(doing, known(accounts.get(&account))).await?;
-    Ok(found.and_then(|account| account.annotations().get(label::ADDRESS_RANGES).cloned()))
+/// Who said which ranges a member has.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Noted {
+    /// The leader: the ServiceAccount of the member there has this note, or none.
+    Here(Option<String>),
+    /// The leader that the member had before, as the member noted. Under this one it has no ServiceAccount yet.
+    Before(String),
+}
+
+impl Noted {
+    /// What the ServiceAccount of member `id` at the leader notes, be it nothing that limits. If there is none: what `member` has noted.
+    pub(crate) async fn of(leader: &Cluster, member: &Cluster, set: &str, id: &str) -> Result<Self, Error> {
+        let (area, account) = (area::name(set), access::account(id));
+        let accounts = Api::<Meta<ServiceAccount>>::namespaced(leader.client.clone(), &area);
+        let doing = format!("read ServiceAccount {area}/{account}");
+        let account = leader.request(doing, known(accounts.get(&account))).await?;
+        let note = if account.is_none() { Note::of(member).await? } else { None };
+        Ok(Self::by(account.as_ref(), note, (set, id)))
+    }
+
+    fn by(account: Option<&Meta<ServiceAccount>>, note: Option<Note>, (set, id): (&str, &str)) -> Self {
+        if let Some(account) = account {
+            return Self::Here(account.annotations().get(label::ADDRESS_RANGES).cloned());
+        }
+        let is_of_it =
+            |note: &Note| (note.cluster_set.as_deref(), note.cluster_id.as_deref()) == (Some(set), Some(id));
+        note.filter(is_of_it).and_then(|note| note.ranges).map_or(Self::Here(None), Self::Before)
+    }
+
+    /// The note.
+    pub(crate) fn text(self) -> Option<String> {
+        match self {
+            Self::Here(ranges) => ranges,
+            Self::Before(ranges) => Some(ranges),
+        }
+    }
 }
 
 async fn pods_of(cluster: &Cluster) -> Result<Ranges, Error> {
@@ -159,6 +189,10 @@ fn networking(told: &str) -> Networking {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -169,6 +203,28 @@ mod tests {
         assert_eq!(these.parse(), Ok(Cidrs::These(these.parse().unwrap())));
         for odd in ["", "10.1.0.0", "any,10.1.0.0/16"] {
             assert!(odd.parse::<Cidrs>().is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_the_leader_notes_applies_and_without_an_account_there_what_the_member_has_noted() {
+        let account = |ranges: &[&str]| -> Meta<ServiceAccount> {
+            let ranges = ranges.iter().map(|ranges| (label::ADDRESS_RANGES, *ranges));
+            let annotations: BTreeMap<_, _> = ranges.collect();
+            serde_json::from_value(json!({"metadata": {"name": "a", "annotations": annotations}})).unwrap()
+        };
+        let note = |id: &str, ranges: Option<&str>| {
+            let [cluster_set, cluster_id] = ["demo", id].map(|text| Some(text.to_owned()));
+            Some(Note { cluster_set, cluster_id, ranges: ranges.map(str::to_owned), ..Note::default() })
+        };
+        let by = |account: Option<&Meta<ServiceAccount>>, note| Noted::by(account, note, ("demo", "east"));
+        let (here, before) = (|ranges: Option<&str>| Noted::Here(ranges.map(str::to_owned)), "10.1.0.0/16");
+        assert_eq!(by(None, note("east", Some(before))), Noted::Before(before.into()));
+        assert_eq!(by(None, note("west", Some(before))), here(None), "it was another member");
+        assert_eq!(by(None, note("east", None)), here(None));
+        assert_eq!(by(None, None), here(None));
+        for said in [&["10.2.0.0/16"][..], &[""], &[]] {
+            assert_eq!(by(Some(&account(said)), note("east", Some(before))), here(said.first().copied()));
         }
     }
 

@@ -12,7 +12,8 @@ use crate::{
     cluster::{Cluster, known},
     install::Installer,
     join::{Membership, enroll},
-    objects::{SYSTEM, member},
+    objects::{SYSTEM, member, offload::leader_crds},
+    offload,
     view::ClusterSetView,
     warning,
 };
@@ -34,8 +35,9 @@ pub struct RejoinOptions {
     pub aside: fn(&str),
 }
 
-/// Gives each member access to the Common Area on the leader, and changes the credential and the leader in its ClusterSet. Its daemon goes
-/// on, and what it imported stays. Safe to run again: it changes only what differs.
+/// Gives each member access to the Common Area on the leader, and changes the credential and the leader in its ClusterSet. The ranges that
+/// limit its endpoints are noted there as under the leader before, and where it offloads, the leader gets the CRDs of the records. Its
+/// daemon goes on, and what it imported stays. Safe to run again: it changes only what differs.
 ///
 /// `say` gets one line for each thing done.
 ///
@@ -119,6 +121,8 @@ struct Member {
     set: String,
     id: String,
     leader_id: String,
+    /// Whether it takes part in offloading.
+    offloads: bool,
     membership: Membership,
 }
 
@@ -150,8 +154,12 @@ impl Member {
         {
             is_meant(known, &leader.server).map_err(|reason| cluster.refuse(reason))?;
         }
+        let offloads = offload::offloads(&cluster).await?;
+        if offloads {
+            offload::is_without_liqo(leader).await?;
+        }
         let membership = Membership::new(&set, &id, &leader_id, leader, server)?;
-        Ok(Self { cluster, set, id, leader_id, membership })
+        Ok(Self { cluster, set, id, leader_id, offloads, membership })
     }
 
     fn claim(&self) -> Claim<'_> {
@@ -166,8 +174,11 @@ impl Member {
         run: &Run,
         say: &mut (dyn FnMut(&str) + Send),
     ) -> Result<(), Error> {
-        let Self { cluster, set, id, leader_id, membership } = self;
+        let Self { cluster, set, id, leader_id, offloads, membership } = self;
         let mut there = Installer::new(leader, run, say);
+        if *offloads {
+            there.install_crds(&leader_crds()).await?;
+        }
         let credential = enroll(&mut there, membership, cluster).await?;
         there.sum_up();
         let mut here = Installer::new(cluster, run, say);

@@ -17,8 +17,10 @@ use k8s_openapi::{
     api::core::v1::{ConfigMap, Node},
     jiff::{SignedDuration, Timestamp},
 };
-use kube::{Resource, ResourceExt, api::ObjectMeta};
+use kube::{Api, Resource, ResourceExt, api::ObjectMeta};
 use serde::{Deserialize, de::IgnoredAny};
+
+use crate::{Error, cluster::Cluster, objects::SYSTEM};
 
 /// A Node.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -178,6 +180,8 @@ pub(crate) struct Note {
     pub(crate) cluster_set: Option<String>,
     pub(crate) cluster_id: Option<String>,
     pub(crate) server: Option<String>,
+    /// Which addresses its endpoints may have, if that is limited.
+    pub(crate) ranges: Option<String>,
     /// How it was told to leave, if it was.
     pub(crate) leave: Option<String>,
     /// What API servers refuse to the member that leaves, as it says.
@@ -185,6 +189,14 @@ pub(crate) struct Note {
 }
 
 impl Note {
+    /// What the member of this cluster noted, if it is a member.
+    pub(crate) async fn of(cluster: &Cluster) -> Result<Option<Self>, Error> {
+        let notes: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), SYSTEM);
+        let doing = format!("read ConfigMap {SYSTEM}/{}", membership::NAME);
+        let note = cluster.request(doing, notes.get_opt(membership::NAME)).await?;
+        Ok(note.as_ref().map(Self::read))
+    }
+
     pub(crate) fn read(note: &ConfigMap) -> Self {
         let empty = BTreeMap::new();
         let data = note.data.as_ref().unwrap_or(&empty);
@@ -193,6 +205,7 @@ impl Note {
             cluster_set: text(membership::CLUSTER_SET),
             cluster_id: text(membership::CLUSTER_ID),
             server: text(membership::SERVER),
+            ranges: text(membership::RANGES),
             leave: text(membership::LEAVE_KEY),
             refused: note.annotations().get(label::REFUSED).cloned(),
         }

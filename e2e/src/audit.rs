@@ -39,7 +39,7 @@ fn complete_lines(world: &World, cluster: &str, from: u64) -> String {
 
 /// A request that writes.
 pub struct Written {
-    pub cluster: &'static str,
+    pub cluster: String,
     event: Value,
 }
 
@@ -112,17 +112,13 @@ impl Written {
 pub fn written(world: &World, since: &Mark) -> Vec<Written> {
     if let Ground::Simulated(Simulated { world, .. }) = &world.ground {
         let events = world.net.audit_since(since.0[0]);
-        let cluster = |name: &str| CLUSTERS.into_iter().find(|cluster| *cluster == name).unwrap();
-        return events.into_iter().map(|(name, event)| Written { cluster: cluster(&name), event }).collect();
+        return events.into_iter().map(|(cluster, event)| Written { cluster, event }).collect();
     }
-    let of = |(cluster, from): (&&'static str, &u64)| {
+    let of = |(cluster, from): (&&str, &u64)| {
         let events = complete_lines(world, cluster, *from);
-        let cluster: &'static str = cluster;
-        let events: Vec<_> = events
-            .lines()
-            .map(|line| Written { cluster, event: serde_json::from_str(line).unwrap() })
-            .collect();
-        events
+        let event =
+            |line| Written { cluster: (*cluster).to_owned(), event: serde_json::from_str(line).unwrap() };
+        events.lines().map(event).collect::<Vec<_>>()
     };
     CLUSTERS.iter().zip(&since.0).flat_map(of).collect()
 }

@@ -10,6 +10,7 @@
 //! | [`disorders`] | faults, made and ended |
 //! | [`run`] | a plan, carried out |
 //! | [`held`] | what the clusters hold |
+//! | `lost` | what a backup may lack: pure |
 //! | [`oracle`] | what has to be there, by what users have: pure |
 //! | [`vigil`] | imports that nobody takes back, watched all along |
 //! | [`trial`] | a run, and everything that has to be right in it |
@@ -24,6 +25,7 @@ pub mod crew;
 pub mod disorders;
 pub mod held;
 pub mod hunt;
+mod lost;
 pub mod oracle;
 pub mod places;
 pub mod plan;

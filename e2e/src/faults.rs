@@ -9,11 +9,16 @@
 mod requests;
 mod wire;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use fleet::Cluster;
+use sim::net;
 
 use self::{requests::Requests, wire::Wire};
+
+/// What a link far away, or a narrow one, takes in each direction.
+const FAR: Duration = Duration::from_millis(300);
+const NARROW: Duration = Duration::from_secs(2);
 
 /// What is wrong with a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +58,19 @@ impl Fault {
         Self::Unavailable,
         Self::GoAway,
     ];
+
+    /// The same on a simulated network, as far as there is the same.
+    pub(crate) fn of_network(self) -> net::Fault {
+        match self {
+            Self::Cut => net::Fault::Cut,
+            Self::HalfOpen => net::Fault::Silent,
+            Self::Far => net::Fault::Slow(FAR),
+            Self::Narrow => net::Fault::Slow(NARROW),
+            Self::TooMany => net::Fault::Refused(429),
+            Self::Unavailable => net::Fault::Refused(503),
+            Self::ResetInList | Self::ResetInEvent | Self::Expired | Self::GoAway => net::Fault::NoWatches,
+        }
+    }
 }
 
 /// A link on which something can be wrong, until it is dropped.

@@ -52,6 +52,7 @@ const SIMULATED: &[&str] = &[
     "set::membership::",
     "set::vanish::",
     "set::chaos::",
+    "set::faults::",
     "set::offload::",
     "areas::",
     "bind::",

@@ -245,8 +245,10 @@ impl Parts {
             Presence::Failing { failure } => Health::Lost { failure },
             Presence::Taken { holder, .. } => Health::IdTaken { holder, wire: self.access.wire },
         };
-        let (members, are_heard) =
-            self.access.leases.with(|leases| (leases.members(), leases.is_heard(Instant::now())));
+        let (members, ranges, are_heard) = self.access.leases.with(|leases| {
+            let ranges = leases.ranges(&self.access.us.cluster);
+            (leases.members(), ranges, leases.is_heard(Instant::now()))
+        });
         let place = Some(members.keys().take_while(|id| **id < self.access.us.cluster).count());
         // Before the others are heard the place of an earlier session stays.
         if are_heard && start.place.with(|before| std::mem::replace(before, place) != place) {
@@ -255,7 +257,7 @@ impl Parts {
         }
         let shortfalls = self.table.shortfalls();
         let renewal = self.renewal.with(|renewal| renewal.clone());
-        let new = SessionState { health, wire: self.access.wire, members, shortfalls, renewal };
+        let new = SessionState { health, wire: self.access.wire, members, ranges, shortfalls, renewal };
         state.send_if_modified(|old| std::mem::replace(old, new.clone()) != new);
     }
 

@@ -20,7 +20,7 @@ use api::{
     lease::{LeaseView, Pace, Settled, digest::Told},
     name,
     quota::Quota,
-    ranges::Bounds,
+    ranges::{Bounds, Ranges},
 };
 use jiff::Timestamp;
 use kit::objects::{Change, version};
@@ -51,6 +51,8 @@ pub struct Leases {
     leader_clock: Skew,
     /// Seconds by which the leader's clock is ahead of ours.
     skew: Option<i64>,
+    /// Which addresses the endpoints of members may have, as the leader's Lease said last.
+    bounds: Option<Bounds>,
     /// What the leader's Lease said of the CRDs of the records last, if it was heard.
     schemas: Option<Option<String>>,
 }
@@ -86,6 +88,7 @@ impl Leases {
             restored,
             leader_clock: Skew::default(),
             skew: None,
+            bounds: None,
             schemas: None,
         }
     }
@@ -111,6 +114,11 @@ impl Leases {
     /// Seconds by which the leader's clock is ahead of ours, if that is too much.
     pub fn skew(&self) -> Option<i64> {
         self.skew
+    }
+
+    /// Which addresses the endpoints of a member may have, if the leader has said that.
+    pub fn ranges(&self, cluster: &str) -> Option<Ranges> {
+        self.bounds.as_ref().map(|bounds| bounds.of(cluster).cloned().unwrap_or_default())
     }
 
     /// Whether it is heard how it stands with the members. Our own Lease comes by the same watch, so that it is never quiet for long.
@@ -284,6 +292,7 @@ impl Leases {
             Told::Leases(_) => Some(true),
         };
         (news.quota, news.bounds) = (lease.quota(), lease.bounds());
+        self.bounds = news.bounds.clone().or_else(|| self.bounds.take());
         let is_known = !matches!(told, Told::NotYet);
         news.lacking = lease.lacking().or_else(|| is_known.then(Lacking::default));
         let now = lease.schemas().map(str::to_owned);

@@ -35,8 +35,8 @@ pub(crate) async fn is_without_liqo(cluster: &Cluster) -> Result<(), Error> {
     let theirs = found.iter().find(|crd| is_of_liqo(&crd.name_any()) && !is_ours(crd.labels()));
     match theirs.map(ResourceExt::name_any) {
         Some(crd) => Err(cluster.refuse(format!(
-            "--offload: Liqo is installed here, or its CustomResourceDefinitions are ({crd}): its controllers and Freeport's would \
-             act on the same NamespaceOffloadings; uninstall it first"
+            "offloading cannot be set up: Liqo is installed here, or its CustomResourceDefinitions are ({crd}), and its controllers \
+             and Freeport's would act on the same NamespaceOffloadings; uninstall it first"
         ))),
         None => Ok(()),
     }
@@ -59,6 +59,14 @@ pub(crate) async fn leader_lacks_records(leader: &Cluster, run: &Run) {
     }
 }
 
+/// Whether offloading is set up in a member's cluster.
+pub(crate) async fn offloads(cluster: &Cluster) -> Result<bool, Error> {
+    let roles: Api<ClusterRole> = Api::all(cluster.client.clone());
+    let there = roles.get_metadata_opt(offload::ROLE);
+    let there = cluster.request(format!("read ClusterRole {}", offload::ROLE), there).await?;
+    Ok(there.is_some())
+}
+
 impl Installer<'_> {
     /// What is asked for, else what the leader's cluster has, if it has it.
     pub(crate) async fn has_offload_records(&self, asked: Option<&Offloading>) -> Result<bool, Error> {
@@ -75,10 +83,7 @@ impl Installer<'_> {
 
     /// What is asked for, else what the member's cluster has, if it has it.
     pub(crate) async fn offloading(&self, asked: Option<&Offloading>) -> Result<Option<Offloading>, Error> {
-        let roles: Api<ClusterRole> = Api::all(self.cluster.client.clone());
-        let there = roles.get_metadata_opt(offload::ROLE);
-        let there = self.cluster.request(format!("read ClusterRole {}", offload::ROLE), there).await?;
-        if asked.is_none() && there.is_none() {
+        if asked.is_none() && !offloads(self.cluster).await? {
             return Ok(None);
         }
         let given = asked.and_then(|asked| asked.webhook_url.clone());

@@ -6,14 +6,14 @@ mod offloading;
 use api::{
     label,
     lease::LeaseView,
-    membership, name,
+    name,
     view::{Meta, Named},
 };
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         apps::v1::Deployment,
-        core::v1::{ConfigMap, Namespace, Secret, ServiceAccount},
+        core::v1::{Namespace, Secret, ServiceAccount},
     },
 };
 use kube::{Api, Resource, ResourceExt};
@@ -152,14 +152,9 @@ async fn long_lived(
 }
 
 async fn noted(cluster: &Cluster) -> Result<Part<Option<Note>>, Error> {
-    let notes: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), SYSTEM);
-    let part = format!("configmaps in {SYSTEM}");
-    match cluster
-        .request(format!("read ConfigMap {SYSTEM}/{}", membership::NAME), notes.get_opt(membership::NAME))
-        .await
-    {
-        Ok(note) => Ok(Ok(note.as_ref().map(Note::read))),
-        Err(error) => gap(part, error).map(Err),
+    match Note::of(cluster).await {
+        Ok(note) => Ok(Ok(note)),
+        Err(error) => gap(format!("configmaps in {SYSTEM}"), error).map(Err),
     }
 }
 

@@ -89,7 +89,7 @@ impl<'a> Meter<'a> {
             server.bytes = more(&now.bytes, &before.bytes);
         }
         for written in audit::written(world, &self.mark).iter().filter(|written| is_of(self.side, written)) {
-            let of_cluster = costs.writes.entry(written.cluster.to_owned()).or_default();
+            let of_cluster = costs.writes.entry(written.cluster.clone()).or_default();
             *of_cluster.entry(written.what()).or_default() += 1;
         }
         costs

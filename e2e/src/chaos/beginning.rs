@@ -6,7 +6,7 @@ use api::label;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::{Resource, ResourceExt};
 
-use super::places::{ANCHORS, FOREIGN, PORTS, Places};
+use super::places::{ANCHORS, FOREIGN, PORTS, Places, network};
 use crate::{cluster::Cluster, fixture::World};
 
 /// Makes it.
@@ -16,10 +16,10 @@ pub async fn begin(world: &World, places: &Places) {
     }
     let namespace = places.anchors();
     let (name, port, listens) = PORTS[0];
-    for (network, cluster) in [(1, "east"), (2, "west")] {
+    for &cluster in places.exporters() {
         for anchor in ANCHORS.iter().filter(|anchor| anchor.always.contains(&cluster)) {
             let (of, service, address) =
-                (world.cluster(cluster), anchor.service, format!("10.{network}.0.1"));
+                (world.cluster(cluster), anchor.service, format!("10.{}.0.1", network(cluster)));
             of.service(&namespace, service, &[(name, port)]).await;
             of.slice(&namespace, service, &format!("{service}-one"), &[&address], &[(name, listens)]).await;
             of.export(&namespace, service).await;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::{plan::Happens, run::Happened};
+use super::plan::{Happened, Happens};
 
 /// What a fault leaves behind lasts so long: watches begin anew, replicas take Leases.
 const AFTERWARDS: Duration = Duration::from_secs(2);

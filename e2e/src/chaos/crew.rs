@@ -16,6 +16,7 @@ use kit::planted::{Defect, VARIABLE};
 use sim::net::Rates;
 
 use self::{processes::Processes, tasks::Tasks};
+use super::places;
 use crate::{daemon::LEADER, disturbed::Side, faults::Fault, fixture::World, world::Ground};
 
 /// What a daemon is in the set.
@@ -26,10 +27,28 @@ pub enum Role {
     Beside,
     East,
     West,
+    North,
+    South,
 }
 
 impl Role {
-    pub const ALL: [Self; 4] = [Self::Leader, Self::Beside, Self::East, Self::West];
+    const ALL: [Self; 6] = [Self::Leader, Self::Beside, Self::East, Self::West, Self::North, Self::South];
+
+    /// The daemons of these clusters.
+    pub(crate) fn of(clusters: &[&str]) -> Vec<Self> {
+        Self::ALL.into_iter().filter(|role| clusters.contains(&role.cluster())).collect()
+    }
+
+    /// The cluster in which it runs.
+    pub(crate) fn cluster(self) -> &'static str {
+        match self {
+            Self::Leader | Self::Beside => places::LEADER,
+            Self::East => "east",
+            Self::West => "west",
+            Self::North => "north",
+            Self::South => "south",
+        }
+    }
 
     /// The name of its daemon in a world.
     pub fn daemon(self) -> &'static str {
@@ -38,6 +57,8 @@ impl Role {
             Self::Beside => "freeport-member-leader",
             Self::East => "freeport-member-east",
             Self::West => "freeport-member-west",
+            Self::North => "freeport-member-north",
+            Self::South => "freeport-member-south",
         }
     }
 
@@ -48,7 +69,7 @@ impl Role {
     pub fn replicas(self) -> usize {
         match self {
             Self::Leader | Self::East => 2,
-            Self::Beside | Self::West => 1,
+            Self::Beside | Self::West | Self::North | Self::South => 1,
         }
     }
 
@@ -153,10 +174,17 @@ impl Crew {
                 crew.break_with(Rates::default());
             }
         }
-        for role in Role::ALL {
+        for role in self.roles() {
             self.set(role, Side::Local, None);
             self.set(role, Side::Leader, None);
             self.pause_all(role, false).await;
+        }
+    }
+
+    fn roles(&self) -> Vec<Role> {
+        match self {
+            Self::Processes(crew) => crew.roles(),
+            Self::Tasks(crew) => crew.roles(),
         }
     }
 

@@ -34,8 +34,8 @@ pub(super) async fn happens(world: &World, crew: &Crew, places: &Places, disorde
         }
         Disorder::ApiServer { cluster, away } => crew.without(cluster, Component::ApiServer, away).await,
         Disorder::Etcd { cluster, away } => crew.without(cluster, Component::Etcd, away).await,
-        Disorder::Restored { age } => {
-            let backup = world.back_up("leader").await;
+        Disorder::Restored { cluster, age } => {
+            let backup = world.back_up(cluster).await;
             sleep(age).await;
             world.restore(&backup).await;
         }

@@ -7,7 +7,7 @@ use sim::{net::Rates, random::Random, world::Plan};
 
 use super::{
     coverage::Coverage,
-    places::Places,
+    places::{LEAST_EXPORTERS, MOST_EXPORTERS, Places},
     plan::{Step, plan},
     trial::{Trial, trial},
 };
@@ -67,8 +67,14 @@ impl Failure {
 impl Attempt {
     /// The plan's steps with their numbers.
     pub fn steps(&self) -> Vec<(usize, Step)> {
-        let all = plan(self.seed, self.lasts, &places()).into_iter().enumerate();
+        let all = plan(self.seed, self.lasts, &self.places()).into_iter().enumerate();
         all.filter(|(number, _)| self.only.as_ref().is_none_or(|only| only.contains(number))).collect()
+    }
+
+    /// How many clusters there are is drawn, too.
+    fn places(&self) -> Places {
+        let more = Random::new(self.seed ^ 0xC105_7E25).below(MOST_EXPORTERS - LEAST_EXPORTERS + 1);
+        Places::among("chaos", LEAST_EXPORTERS + more)
     }
 
     /// What goes wrong on all links: in every third run nothing.
@@ -91,10 +97,12 @@ impl Attempt {
         on_own_stack(|| {
             let steps: Vec<_> = self.steps().into_iter().map(|(_, step)| step).collect();
             let (rates, planted) = (self.rates(), self.planted);
-            let plan = simulated::plan(&FAMILIES, &[(SET, &FAMILIES)]);
+            let places = self.places();
+            let clusters: Vec<_> = places.clusters().into_iter().map(with_families).collect();
+            let plan = simulated::plan(&clusters, &[(SET, &clusters)]);
             let set = Plan { seed: self.seed, ..plan };
             let ended = simulated::simulate(set, logs, |world| async move {
-                trial(world, &places(), &Trial { steps: &steps, rates, planted }).await
+                trial(world, &places, &Trial { steps: &steps, rates, planted }).await
             });
             plant(None);
             let (coverage, failure) = match &ended.result {
@@ -107,8 +115,10 @@ impl Attempt {
     }
 }
 
-fn places() -> Places {
-    Places::new("chaos")
+/// The name of a cluster with its IP families.
+fn with_families(cluster: &'static str) -> &'static str {
+    let is_it = |with: &&&str| with.split_once('=').is_some_and(|(name, _)| name == cluster);
+    FAMILIES.iter().find(is_it).unwrap_or(&cluster)
 }
 
 #[cfg(test)]

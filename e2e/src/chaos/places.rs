@@ -2,13 +2,23 @@
 
 use std::fmt;
 
-/// Those who export; the leader's cluster only imports.
-pub const EXPORTERS: [&str; 2] = ["east", "west"];
+/// Those who export, as far as they are in the ClusterSet; the leader's cluster only imports.
+const EXPORTERS: [&str; 4] = ["east", "west", "north", "south"];
+/// How many of them there are at least: anchors need them.
+pub(crate) const LEAST_EXPORTERS: usize = 2;
+pub(crate) const MOST_EXPORTERS: usize = EXPORTERS.len();
+/// The cluster that leads.
+pub(crate) const LEADER: &str = "leader";
 /// Ports of Services: name, number, and the number that endpoints listen on. All endpoints have all of them.
 pub const PORTS: [(&str, i32, i32); 2] = [("http", 80, 8080), ("admin", 81, 8081)];
 /// Namespaces in which users do as they like, and Services in each.
 pub(crate) const NAMESPACES: usize = 3;
 pub(crate) const SERVICES: usize = 4;
+
+/// Second number of the addresses of a cluster that exports.
+pub(crate) fn network(exporter: &str) -> usize {
+    1 + EXPORTERS.iter().position(|other| *other == exporter).unwrap_or_default()
+}
 
 /// What a Service is called in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,15 +54,32 @@ pub const ANCHORS: [Anchor; 3] = [
 /// What somebody made who is not us, under names as ours have; in the Namespace of the anchors.
 pub const FOREIGN: &str = "foreign";
 
-/// The Namespaces of a run: those that begin with a name of its own.
+/// Where a run is: its Namespaces, which begin with a name of its own, and its clusters.
 #[derive(Clone, Debug)]
 pub struct Places {
     pub prefix: String,
+    exporters: usize,
 }
 
 impl Places {
+    /// In clusters `leader`, `east` and `west`.
     pub fn new(prefix: &str) -> Self {
-        Self { prefix: format!("{prefix}-") }
+        Self::among(prefix, LEAST_EXPORTERS)
+    }
+
+    /// In cluster `leader` and so many that export, from [`LEAST_EXPORTERS`] to [`MOST_EXPORTERS`].
+    pub(crate) fn among(prefix: &str, exporters: usize) -> Self {
+        Self { prefix: format!("{prefix}-"), exporters: exporters.clamp(LEAST_EXPORTERS, MOST_EXPORTERS) }
+    }
+
+    /// Those that export.
+    pub fn exporters(&self) -> &'static [&'static str] {
+        &EXPORTERS[..self.exporters]
+    }
+
+    /// All clusters.
+    pub(crate) fn clusters(&self) -> Vec<&'static str> {
+        [LEADER].into_iter().chain(self.exporters().iter().copied()).collect()
     }
 
     /// Where the anchors are, and nobody deletes anything.

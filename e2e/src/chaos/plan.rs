@@ -9,7 +9,7 @@ use self::{
     deed::{Deed, What, deeds, renewals},
     disorder::{Disorder, of_links, of_planes, of_processes},
 };
-use super::places::Places;
+use super::places::{LEADER, Places};
 use sim::random::Random;
 
 /// Things that happen one after the other; lanes happen beside each other.
@@ -42,6 +42,9 @@ impl Happens {
             Self::Deed(Deed { what: What::Edit(made), .. }) => format!("Edit{made:?}"),
             Self::Deed(deed) => first(format!("{:?}", deed.what)),
             Self::Disorder(Disorder::Link { side, fault, .. }) => format!("{side:?}{fault:?}"),
+            Self::Disorder(Disorder::Restored { cluster, .. }) if *cluster != LEADER => {
+                "RestoredMember".to_owned()
+            }
             Self::Disorder(disorder) => first(format!("{disorder:?}")),
         }
     }
@@ -64,6 +67,25 @@ pub struct Step {
     pub happens: Happens,
 }
 
+/// A step of a plan that was carried out.
+#[derive(Clone, Debug)]
+pub struct Happened {
+    /// Since the first step could begin.
+    pub began: Duration,
+    pub ended: Duration,
+    pub what: Happens,
+    /// Why it was not done.
+    pub failed: Option<String>,
+}
+
+impl fmt::Display for Happened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { began, ended, what, failed } = self;
+        let failed = failed.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        write!(f, "{:.2} to {:.2} s: {what}{failed}", began.as_secs_f64(), ended.as_secs_f64())
+    }
+}
+
 /// All that happens, in the order of time.
 pub fn plan(seed: u64, lasts: Duration, places: &Places) -> Vec<Step> {
     let mut steps = Vec::new();
@@ -73,9 +95,9 @@ pub fn plan(seed: u64, lasts: Duration, places: &Places) -> Vec<Step> {
         let of_lane: Vec<(Duration, Happens)> = match lane {
             Lane::Users => all(deeds(&mut random, lasts, places), Happens::Deed),
             Lane::Namespaces => all(renewals(&mut random, lasts, places), Happens::Deed),
-            Lane::Processes => all(of_processes(&mut random, lasts), Happens::Disorder),
-            Lane::Links => all(of_links(&mut random, lasts), Happens::Disorder),
-            Lane::Planes => all(of_planes(&mut random, lasts), Happens::Disorder),
+            Lane::Processes => all(of_processes(&mut random, lasts, places), Happens::Disorder),
+            Lane::Links => all(of_links(&mut random, lasts, places), Happens::Disorder),
+            Lane::Planes => all(of_planes(&mut random, lasts, places), Happens::Disorder),
         };
         steps.extend(of_lane.into_iter().map(|(at, happens)| Step { at, lane, happens }));
     }
@@ -145,7 +167,7 @@ mod tests {
         // Links of members lead to two clusters.
         assert_eq!(
             (kinds(true).len(), kinds(false).len()),
-            (13, 7 + 20),
+            (13, 8 + 20),
             "{:?} {:?}",
             kinds(true),
             kinds(false)

@@ -1,7 +1,7 @@
 //! A plan, carried out: lanes beside each other, with the daemons' kubelets.
 
 use std::{
-    env, fmt,
+    env,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
@@ -13,9 +13,10 @@ use super::{
     crew::Crew,
     disorders,
     held::held,
+    lost::lost,
     oracle::differences,
     places::Places,
-    plan::{Happens, Lane, Step},
+    plan::{Happened, Happens, Lane, Step},
     users,
     vigil::Vigil,
 };
@@ -69,7 +70,7 @@ pub async fn run(
     if !vigil.wrong().is_empty() {
         return Found { log, wrong: vigil.wrong(), ..Found::default() };
     }
-    end(world, crew, places).await;
+    end(world, crew, places, &log).await;
     let begun = Instant::now();
     let differing = tokio::select! {
         differing = differs(world, places, limit) => differing,
@@ -87,25 +88,6 @@ pub async fn differs(world: &World, places: &Places, limit: Duration) -> Vec<Str
             return differing;
         }
         sleep(AGAIN).await;
-    }
-}
-
-/// A step of a plan that was carried out.
-#[derive(Clone, Debug)]
-pub struct Happened {
-    /// Since the first step could begin.
-    pub began: Duration,
-    pub ended: Duration,
-    pub what: Happens,
-    /// Why it was not done.
-    pub failed: Option<String>,
-}
-
-impl fmt::Display for Happened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { began, ended, what, failed } = self;
-        let failed = failed.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-        write!(f, "{:.2} to {:.2} s: {what}{failed}", began.as_secs_f64(), ended.as_secs_f64())
     }
 }
 
@@ -158,10 +140,12 @@ async fn carry_out_lane(
     }
 }
 
-/// Ends all faults, and gives users back Namespaces that were being deleted.
-pub async fn end(world: &World, crew: &Crew, places: &Places) {
+/// Ends all faults, and gives users back Namespaces that were being deleted. What they exported and a backup lacks, they end as the
+/// documentation says: it stays exported until then.
+pub async fn end(world: &World, crew: &Crew, places: &Places, log: &[Happened]) {
     crew.mend().await;
     world.mend().await;
+    let lost = lost(log);
     let back = async {
         for cluster in world.clusters() {
             for namespace in places.all() {
@@ -171,6 +155,7 @@ pub async fn end(world: &World, crew: &Crew, places: &Places) {
                 .await;
             }
         }
+        join_all(lost.iter().map(|place| users::ends_export(world, place))).await;
     };
     tokio::select! {
         () = back => {}

@@ -9,8 +9,8 @@ use super::{
     beginning::{begin, versions},
     crew::Crew,
     places::Places,
-    plan::{Happens, Step, disorder::Disorder},
-    run::{Happened, run},
+    plan::{Happened, Happens, Step, disorder::Disorder},
+    run::run,
     traces::{Trace, by_deposed, foreign},
     vigil::Vigil,
 };
@@ -89,12 +89,20 @@ fn look_into(world: &World, places: &Places, mark: &Mark, steps: &[Step]) -> usi
         Vec::<String>::new(),
         "foreign: objects that are not theirs"
     );
-    // Where its cluster was restored, the Lease of the leader's replicas is one of before: who held it then has it again.
-    let is_restored = |step: &Step| matches!(step.happens, Happens::Disorder(Disorder::Restored { .. }));
-    traces.retain(|trace| !steps.iter().any(is_restored) || !trace.agent.contains("(leader-"));
+    // Where a cluster was restored, the Lease of the replicas in it is one of before: who held it then has it again.
+    let restored: Vec<_> = steps.iter().filter_map(restored).map(|cluster| format!("({cluster}-")).collect();
+    traces.retain(|trace| !restored.iter().any(|replica| trace.agent.contains(replica)));
     let deposed = by_deposed(&traces);
     assert_eq!(deposed, Vec::<String>::new(), "deposed: by a replica that is not the active one");
     traces.len()
+}
+
+/// The cluster that a step restores, if it does.
+fn restored(step: &Step) -> Option<&'static str> {
+    match step.happens {
+        Happens::Disorder(Disorder::Restored { cluster, .. }) => Some(cluster),
+        _ => None,
+    }
 }
 
 /// A settled set writes Leases alone.

@@ -24,7 +24,7 @@ use super::{
     places::{PORTS, Place},
     plan::deed::{Deed, Made, What},
 };
-use crate::{cluster::Cluster, fixture::World};
+use crate::{cluster::Cluster, fixture::World, waiting::eventually};
 
 /// A user does not wait longer for an answer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -53,6 +53,28 @@ pub(super) async fn make_namespace(cluster: &Cluster, name: &str) -> Done {
             namespaces.create(&PostParams::default(), &namespace).await.map(drop).map_err(|e| e.to_string())
         }
     }
+}
+
+/// Ends an export whose ServiceExport is missing, as the member's message says: creates the ServiceExport, waits until the member reports on it, and
+/// deletes it.
+pub(super) async fn ends_export(world: &World, place: &Place) {
+    let user = User { cluster: world.cluster(place.cluster), place };
+    let exports = user.api::<ServiceExport>();
+    let what = format!("the export of {place} is ended");
+    let is_there = eventually(&what, || async {
+        exports.get_opt(&place.service).await.map(|there| there.is_some()).map_err(|error| error.to_string())
+    });
+    if is_there.await {
+        return;
+    }
+    eventually(&what, || async {
+        user.declare().await?;
+        let export = exports.get(&place.service).await.map_err(|error| error.to_string())?;
+        let is_seen = export.status.is_some_and(|status| !status.conditions.is_empty());
+        if is_seen { Ok(()) } else { Err("the member reports nothing yet".to_owned()) }
+    })
+    .await;
+    eventually(&what, || user.delete::<ServiceExport>(&place.service)).await;
 }
 
 struct User<'a> {
@@ -86,8 +108,14 @@ impl User<'_> {
         let meta = json!({"name": self.place.service});
         self.create::<Service>(json!({"metadata": meta, "spec": {"ports": ports(1)}})).await?;
         self.create::<EndpointSlice>(self.slice("one", &[address.to_owned()])).await?;
+        self.declare().await
+    }
+
+    /// Makes the ServiceExport.
+    async fn declare(&self) -> Done {
         let export = json!({
-            "apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceExport", "metadata": meta, "spec": {},
+            "apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceExport",
+            "metadata": {"name": self.place.service}, "spec": {},
         });
         self.create::<ServiceExport>(export).await
     }

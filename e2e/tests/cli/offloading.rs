@@ -48,7 +48,7 @@ async fn liqo_is_refused(clusters: &Clusters) {
         let before = clusters.written_by_people(cluster).await;
         let ran = clusters.freeport(&format!("{line} --offload --no-wait")).await;
         ran.refused(&[
-            &format!("{cluster}: --offload: Liqo is installed here"),
+            &format!("{cluster}: offloading cannot be set up: Liqo is installed here"),
             "tenants.authentication.liqo.io",
         ]);
         assert_eq!(clusters.written_by_people(cluster).await, before, "nothing was changed");

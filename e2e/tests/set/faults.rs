@@ -10,9 +10,11 @@ use std::{
 
 use api::cluster_set::ClusterSet;
 use e2e::{
+    daemon::LEADER,
     disturbed::{Disturbed, Side},
     faults::Fault,
     fixture::{SET, SYSTEM, World, alone},
+    ground::is_simulated,
     seen::{imported, not_imported, records, right},
     waiting::eventually,
 };
@@ -113,8 +115,7 @@ struct Undisturbed {
 }
 
 impl Undisturbed {
-    async fn run(world: &'static World, disturbed: &Disturbed, ns: &str) -> Self {
-        let member = disturbed.cluster();
+    async fn run(world: &'static World, member: &str, ns: &str) -> Self {
         prepare(world, member, ns).await;
         export(world, member, ns).await;
         world.settled().await;
@@ -142,8 +143,13 @@ impl Undisturbed {
     }
 
     /// One fault while each of it happens, and what there is when it is over.
-    async fn disturb(&self, world: &'static World, disturbed: &Disturbed, side: Side, fault: Fault) {
-        let member = disturbed.cluster();
+    async fn disturb(
+        &self,
+        world: &'static World,
+        member: &str,
+        (disturbed, side): (&Disturbed, Side),
+        fault: Fault,
+    ) {
         let ns = &format!("{fault:?}-{member}").to_lowercase();
         prepare(world, member, ns).await;
         eventually("all is there", || async {
@@ -185,9 +191,9 @@ impl Undisturbed {
     }
 }
 
-/// Each fault is tried on one of the links, and with `FREEPORT_FAULTS=all` on both.
+/// Each fault is tried on one of the links, and on the simulated ground, or with `FREEPORT_FAULTS=all`, on both.
 fn are_tried(side: Side) -> impl Iterator<Item = Fault> {
-    let all = env::var("FREEPORT_FAULTS").is_ok_and(|which| which == "all");
+    let all = is_simulated() || env::var("FREEPORT_FAULTS").is_ok_and(|which| which == "all");
     let is_tried = move |at: usize| match side {
         Side::Leader => all || !at.is_multiple_of(2),
         Side::Local => all || at.is_multiple_of(2),
@@ -195,19 +201,30 @@ fn are_tried(side: Side) -> impl Iterator<Item = Fault> {
     Fault::ALL.into_iter().enumerate().filter(move |(at, _)| is_tried(*at)).map(|(_, fault)| fault)
 }
 
+/// Each fault on a link of this daemon while all of it happens in the member's cluster.
+async fn disturb_all(world: &'static World, member: &str, (daemon, side): (&str, Side)) {
+    let disturbed = Disturbed::of(world, daemon).await;
+    let ns = format!("undisturbed-{side:?}").to_lowercase();
+    let undisturbed = Undisturbed::run(world, member, &ns).await;
+    for fault in are_tried(side) {
+        undisturbed.disturb(world, member, (&disturbed, side), fault).await;
+    }
+    disturbed.free().await;
+}
+
 /// Issue 18: each fault beside each of export, change, withdrawal, restart and leave.
 #[e2e::test]
 fn whatever_is_wrong_with_a_link_is_over_when_it_is_over() {
     alone(async |world| {
-        let lane = async |name: &str, side: Side| {
-            let disturbed = Disturbed::of(world, name).await;
-            let undisturbed =
-                Undisturbed::run(world, &disturbed, &format!("undisturbed-{side:?}").to_lowercase()).await;
-            for fault in are_tried(side) {
-                undisturbed.disturb(world, &disturbed, side, fault).await;
-            }
-            disturbed.free().await;
+        let lane = async |member: &str, side| {
+            disturb_all(world, member, (&format!("freeport-member-{member}"), side)).await;
         };
-        tokio::join!(lane("freeport-member-east", Side::Leader), lane("freeport-member-west", Side::Local));
+        tokio::join!(lane("east", Side::Leader), lane("west", Side::Local));
     });
+}
+
+/// The same with the leader's link to its own API server.
+#[e2e::test]
+fn whatever_is_wrong_with_the_leaders_link_is_over_when_it_is_over() {
+    alone(async |world| disturb_all(world, "east", (LEADER, Side::Local)).await);
 }

@@ -64,7 +64,10 @@ fn judge(noted: &Membership, crd: Option<&ObjectMeta>, namespace: Option<&Object
 
 #[cfg(test)]
 mod tests {
-    use api::membership::{Via, Wire};
+    use api::{
+        membership::{Via, Wire},
+        ranges::Ranges,
+    };
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
@@ -80,6 +83,7 @@ mod tests {
             secret: String::new(),
             via: Via::default(),
             wire: Wire::Freeport,
+            ranges: Ranges::default(),
         };
         let meta = |created: &str, going: bool| {
             let at = Time(created.parse().unwrap());

@@ -78,6 +78,7 @@ fn joining(
         secret: leader.secret.clone().ok_or_else(|| missing("leaders[0].secret"))?,
         via: set.via(),
         wire: noted.map(|noted| noted.wire).unwrap_or_default(),
+        ranges: noted.map(|noted| noted.ranges.clone()).unwrap_or_default(),
     };
     if let Some(noted) = noted.filter(|noted| !is_same(noted, &note)) {
         return Err(identity_changed(noted));

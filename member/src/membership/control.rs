@@ -229,9 +229,10 @@ impl Control {
             }
         };
         running.let_go(lets_go);
-        let SessionState { health, wire, mut members, shortfalls, renewal } = running.state();
+        let SessionState { health, wire, mut members, ranges, shortfalls, renewal } = running.state();
         if matches!(health, Health::Connected { .. } | Health::Blind(_)) {
-            self.state.with(|state| state.begun = Some(Membership { wire, ..note }));
+            let ranges = ranges.unwrap_or_else(|| note.ranges.clone());
+            self.state.with(|state| state.begun = Some(Membership { wire, ranges, ..note }));
         }
         members.remove(&target.us.cluster);
         let is_connected = matches!(health, Health::Connected { .. });

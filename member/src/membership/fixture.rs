@@ -1,6 +1,9 @@
 //! What tests start with.
 
-use api::membership::{Membership, Via, Wire};
+use api::{
+    membership::{Membership, Via, Wire},
+    ranges::Ranges,
+};
 use kit::objects::Change;
 use serde_json::{Value, json};
 
@@ -35,6 +38,7 @@ pub(super) fn noted() -> Membership {
         secret: "freeport-leader-token".into(),
         via: Via::default(),
         wire: Wire::Freeport,
+        ranges: Ranges::default(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::membership::Wire;
+use api::{membership::Wire, ranges::Ranges};
 use kit::{failure::Failure, watch::Watches};
 use presence::standing::Standing;
 
@@ -70,6 +70,8 @@ pub(crate) struct SessionState {
     pub(crate) wire: Wire,
     /// All members of the set, by cluster ID.
     pub(crate) members: BTreeMap<String, Standing>,
+    /// Which addresses our endpoints may have; none while the leader has not said it.
+    pub(crate) ranges: Option<Ranges>,
     /// What is not imported here, though nothing failed; none while that is not known.
     pub(crate) shortfalls: Option<Vec<Shortfall>>,
     /// How it stands with our token; none while that is not known.
@@ -82,6 +84,7 @@ impl Default for SessionState {
             health: Health::Connecting,
             wire: Wire::Freeport,
             members: BTreeMap::new(),
+            ranges: None,
             shortfalls: None,
             renewal: None,
         }

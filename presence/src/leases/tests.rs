@@ -212,6 +212,25 @@ fn records_are_read_again_when_the_leader_says_other_crds_than_it_said_first() {
     assert!(told(Change::Apply(leader(Some("u.1")))), "what was listed may be older");
 }
 
+#[test]
+fn the_ranges_of_a_member_are_those_that_the_leader_said_last() {
+    let leader = |ranges: Option<&str>| {
+        let annotations: BTreeMap<_, _> =
+            ranges.map(|ranges| (label::MEMBER_RANGES, ranges)).into_iter().collect();
+        let metadata = json!({"name": name::LEADER_LEASE, "annotations": annotations});
+        Change::Apply(serde_json::from_value::<LeaseView>(json!({"metadata": metadata})).unwrap())
+    };
+    let mut leases = leases();
+    let mut ranges = |said| {
+        hear(&mut leases, leader(said), Instant::now());
+        leases.ranges("east").map(|ranges| ranges.to_string())
+    };
+    assert_eq!(ranges(None), None, "an older leader says nothing, and one that has just started");
+    assert_eq!(ranges(Some("west=10.2.0.0/16 east=10.1.0.0/16")).as_deref(), Some("10.1.0.0/16"));
+    assert_eq!(ranges(None).as_deref(), Some("10.1.0.0/16"));
+    assert_eq!(ranges(Some("west=10.2.0.0/16")).as_deref(), Some(""));
+}
+
 /// What the leader's Lease tells at that second: of these, each renewed then.
 fn told(second: u32, others: &[(&str, u32)]) -> LeaseView {
     let mut digest = Digest::default();

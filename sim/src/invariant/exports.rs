@@ -8,7 +8,7 @@ use std::{
 use api::label;
 use serde_json::Value;
 
-use super::Write;
+use super::{Author, Write};
 
 /// Cluster, and `namespace/name` of a Service.
 pub(super) type Place = (String, String);
@@ -21,6 +21,8 @@ pub(super) struct Exports(BTreeMap<Place, Offer>);
 #[derive(Default)]
 pub(super) struct Offer {
     has_export: bool,
+    /// The ServiceExport is missing because its cluster was restored from a backup that lacks it: nobody took it back.
+    is_lost: bool,
     has_service: bool,
     /// Ready addresses, by slice.
     slices: BTreeMap<String, BTreeSet<String>>,
@@ -40,13 +42,14 @@ impl Offer {
 
     /// Whether it is exported, or was at the time `since` or later.
     pub(super) fn was_exported(&self, since: Duration) -> bool {
-        self.is_exported() || self.exported.is_some_and(|exported| exported >= since)
+        self.is_exported() || self.is_lost || self.exported.is_some_and(|exported| exported >= since)
     }
 
     /// Whether it has an address, or had it at the time `since` or later.
     pub(super) fn had(&self, address: &str, since: Duration) -> bool {
         let has = self.slices.values().any(|addresses| addresses.contains(address));
-        has || self.had.get(address).is_some_and(|had| *had >= since)
+        has || (self.is_lost && self.had.contains_key(address))
+            || self.had.get(address).is_some_and(|had| *had >= since)
     }
 
     fn is_exported(&self) -> bool {
@@ -69,7 +72,12 @@ impl Exports {
     pub(super) fn note(&mut self, write: &Write<'_>) {
         let is_there = write.after.is_some_and(|after| !after["metadata"]["deletionTimestamp"].is_string());
         match write.kind {
-            "serviceexports" => self.change(write, write.name, |offer| offer.has_export = is_there),
+            "serviceexports" => self.change(write, write.name, |offer| {
+                let went = offer.has_export && !is_there;
+                offer.has_export = is_there;
+                // What is missing after another restore, too, was missing before.
+                offer.is_lost = !is_there && *write.author == Author::Restore && (went || offer.is_lost);
+            }),
             "services" => self.change(write, write.name, |offer| offer.has_service = is_there),
             "endpointslices" => self.note_slice(write, is_there),
             _ => {}
@@ -148,5 +156,27 @@ mod tests {
         note(&mut exports, 12, "serviceexports", None);
         let offer = exports.get("east", "shop/web").unwrap();
         assert!(offer.was_exported(seconds(12)) && !offer.was_exported(seconds(13)));
+    }
+
+    #[test]
+    fn what_a_restore_took_away_was_not_taken_back() {
+        let mut exports = Exports::default();
+        let (seconds, user) = (Duration::from_secs, Author::Other);
+        let slice = json!({"metadata": {"labels": {label::SERVICE_NAME: "web"}}, "endpoints": [{"addresses": ["10.1.1.1"]}]});
+        let object = json!({});
+        for (kind, object) in [("services", &object), ("endpointslices", &slice), ("serviceexports", &object)]
+        {
+            exports.note(&Write { at: seconds(1), after: Some(object), ..write("east", kind, &user) });
+            let gone = Write { before: Some(object), ..write("east", kind, &Author::Restore) };
+            exports.note(&Write { at: seconds(9), ..gone });
+        }
+        let is_fresh = |exports: &Exports| {
+            let offer = exports.get("east", "shop/web").unwrap();
+            offer.was_exported(seconds(99)) && offer.had("10.1.1.1", seconds(99))
+        };
+        assert!(is_fresh(&exports));
+        exports.note(&Write { after: Some(&object), ..write("east", "serviceexports", &user) });
+        exports.note(&Write { before: Some(&object), ..write("east", "serviceexports", &user) });
+        assert!(!is_fresh(&exports));
     }
 }

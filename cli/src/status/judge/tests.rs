@@ -84,6 +84,7 @@ fn noted(leaving: bool) -> Note {
     Note {
         cluster_set: Some("demo".into()),
         cluster_id: Some("hub".into()),
+        ranges: None,
         server: Some("https://hub:6443".into()),
         leave: leaving.then(|| membership::LEAVE.into()),
         refused: None,

@@ -19,7 +19,7 @@ use crate::{
     detour::detour,
     disturbed::Side,
     faults::{Fault, Link},
-    fixture::World,
+    fixture::{CLUSTERS, World},
     metrics::Metrics,
     waiting::eventually,
 };
@@ -46,12 +46,13 @@ impl Processes {
     pub(super) async fn of(world: &'static World) -> Self {
         let mut crew =
             Self { world, links: BTreeMap::new(), replicas: BTreeMap::new(), away: Mutex::default() };
-        join_all(Role::ALL.map(|role| world.end(role.daemon(), End::Stop))).await;
-        for role in Role::ALL {
+        let roles = Role::of(&CLUSTERS);
+        join_all(roles.iter().map(|role| world.end(role.daemon(), End::Stop))).await;
+        for &role in &roles {
             crew.take_on(role).await;
         }
         crew.ensure().await;
-        for role in Role::ALL {
+        for role in roles {
             crew.is_there(role).await;
         }
         crew
@@ -157,6 +158,10 @@ impl Processes {
         }
     }
 
+    pub(super) fn roles(&self) -> Vec<Role> {
+        self.replicas.keys().copied().collect()
+    }
+
     /// What is away is started again.
     pub(super) fn nobody_is_away(&self) {
         self.away().clear();
@@ -175,7 +180,7 @@ impl Processes {
 
     /// Ends them; the daemons that the world has run again when this is done.
     pub(super) async fn free(self) {
-        for role in Role::ALL {
+        for role in self.roles() {
             for replica in 0..role.replicas() {
                 self.process(role, replica).await.kill().await.unwrap();
             }
@@ -184,7 +189,7 @@ impl Processes {
                 self.world.leader_is_at(&self.replicas[&role][0].cluster, &server).await;
             }
         }
-        for role in Role::ALL {
+        for role in self.roles() {
             self.world.start(role.daemon()).await;
         }
     }

@@ -12,19 +12,10 @@ use futures::future::join_all;
 use sim::net;
 
 use super::Role;
-use crate::{
-    daemon::End,
-    disturbed::Side,
-    faults::Fault,
-    fixture::{CLUSTERS, World},
-    waiting::eventually,
-};
+use crate::{daemon::End, disturbed::Side, faults::Fault, fixture::World, waiting::eventually};
 
 /// How often it is looked whether all run.
 const LOOK: Duration = Duration::from_millis(500);
-/// What a link far away, or a narrow one, takes in each direction.
-const FAR: Duration = Duration::from_millis(300);
-const NARROW: Duration = Duration::from_secs(2);
 
 /// See [`Crew`](super::Crew).
 pub struct Tasks {
@@ -41,38 +32,20 @@ fn process(role: Role, replica: usize) -> String {
     }
 }
 
-/// All replicas of all roles.
-fn all() -> impl Iterator<Item = (Role, usize)> {
-    Role::ALL.into_iter().flat_map(|role| (0..role.replicas()).map(move |replica| (role, replica)))
-}
-
 /// The name of the cluster whose API server a link of a daemon leads to.
 fn cluster(role: Role, side: Side) -> &'static str {
-    match (role, side) {
-        (Role::East, Side::Local) => "east",
-        (Role::West, Side::Local) => "west",
-        _ => "leader",
-    }
-}
-
-fn of_network(fault: Fault) -> net::Fault {
-    match fault {
-        Fault::Cut => net::Fault::Cut,
-        Fault::HalfOpen => net::Fault::Silent,
-        Fault::Far => net::Fault::Slow(FAR),
-        Fault::Narrow => net::Fault::Slow(NARROW),
-        Fault::TooMany => net::Fault::Refused(429),
-        Fault::Unavailable => net::Fault::Refused(503),
-        Fault::ResetInList | Fault::ResetInEvent | Fault::Expired | Fault::GoAway => net::Fault::NoWatches,
+    match side {
+        Side::Local => role.cluster(),
+        Side::Leader => Role::Leader.cluster(),
     }
 }
 
 impl Tasks {
     pub(super) async fn of(world: &'static World) -> Self {
         let crew = Self { world, away: Mutex::default() };
-        join_all(Role::ALL.map(|role| world.end(role.daemon(), End::Stop))).await;
+        join_all(crew.roles().iter().map(|role| world.end(role.daemon(), End::Stop))).await;
         crew.ensure();
-        for role in Role::ALL {
+        for role in crew.roles() {
             eventually(&format!("{role:?} is there"), || async {
                 crew.ensure();
                 let mut present = Vec::new();
@@ -90,6 +63,16 @@ impl Tasks {
         crew
     }
 
+    pub(super) fn roles(&self) -> Vec<Role> {
+        Role::of(&self.world.sim().names().collect::<Vec<_>>())
+    }
+
+    /// All replicas of all roles.
+    fn replicas(&self) -> impl Iterator<Item = (Role, usize)> {
+        let roles = self.roles().into_iter();
+        roles.flat_map(|role| (0..role.replicas()).map(move |replica| (role, replica)))
+    }
+
     pub(super) async fn run(&self) {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -99,7 +82,7 @@ impl Tasks {
 
     fn ensure(&self) {
         let sim = self.world.sim();
-        for (role, replica) in all() {
+        for (role, replica) in self.replicas() {
             let name = process(role, replica);
             if self.away().contains(&name) || sim.is_running(&name) {
                 continue;
@@ -125,7 +108,7 @@ impl Tasks {
 
     pub(super) fn pause(&self, role: Role, replica: usize, is_paused: bool) {
         let fault = is_paused.then_some(net::Fault::Silent);
-        for cluster in CLUSTERS {
+        for cluster in self.world.sim().names() {
             self.world.sim().net.set(&process(role, replica), cluster, fault);
         }
     }
@@ -133,7 +116,7 @@ impl Tasks {
     pub(super) fn set(&self, role: Role, side: Side, fault: Option<Fault>) {
         for replica in 0..role.replicas() {
             let process = process(role, replica);
-            self.world.sim().net.set(&process, cluster(role, side), fault.map(of_network));
+            self.world.sim().net.set(&process, cluster(role, side), fault.map(Fault::of_network));
         }
     }
 
@@ -157,10 +140,10 @@ impl Tasks {
     }
 
     pub(super) async fn free(self) {
-        for (role, replica) in all() {
+        for (role, replica) in self.replicas() {
             self.world.sim().kill(&process(role, replica));
         }
-        for role in Role::ALL {
+        for role in self.roles() {
             self.world.start(role.daemon()).await;
         }
     }

@@ -5,10 +5,7 @@ use std::{fmt, time::Duration};
 use sim::random::Random;
 
 use super::{millis, times};
-use crate::{
-    chaos::places::{ANCHORS, EXPORTERS, NAMESPACES, PORTS, Place, Places, SERVICES},
-    fixture::CLUSTERS,
-};
+use crate::chaos::places::{ANCHORS, NAMESPACES, PORTS, Place, Places, SERVICES, network};
 
 /// Milliseconds between two deeds, and between two Namespaces that are deleted.
 const APART: (u64, u64) = (100, 700);
@@ -77,8 +74,9 @@ pub(super) fn renewals(random: &mut Random, lasts: Duration, places: &Places) ->
     if times.is_empty() {
         times.push(millis(random, (0, 1000)));
     }
+    let clusters = places.clusters();
     let deed = |random: &mut Random| {
-        let cluster = *random.pick(&CLUSTERS);
+        let cluster = *random.pick(&clusters);
         let namespace = places.namespace(random.below(NAMESPACES));
         Deed { place: Place { cluster, namespace, service: String::new() }, what: What::RenewNamespace }
     };
@@ -88,7 +86,7 @@ pub(super) fn renewals(random: &mut Random, lasts: Duration, places: &Places) ->
 fn anything(random: &mut Random, addresses: &mut Addresses, places: &Places) -> Deed {
     let namespace = places.namespace(random.below(NAMESPACES));
     let service = format!("s{}", random.below(SERVICES));
-    let exporter = *random.pick(&EXPORTERS);
+    let (exporter, clusters) = (*random.pick(places.exporters()), places.clusters());
     let (cluster, what) = match random.below(16) {
         0..=4 => (exporter, What::Export(addresses.one(random, exporter))),
         5 | 6 => (exporter, What::Unexport),
@@ -103,8 +101,8 @@ fn anything(random: &mut Random, addresses: &mut Addresses, places: &Places) -> 
         }
         11 => (exporter, What::DropSlice),
         12 => (exporter, What::Ports(1 + random.below(PORTS.len()))),
-        13 | 14 => (*random.pick(&CLUSTERS), What::DeleteMade(made(random))),
-        _ => (*random.pick(&CLUSTERS), What::Edit(made(random))),
+        13 | 14 => (*random.pick(&clusters), What::DeleteMade(made(random))),
+        _ => (*random.pick(&clusters), What::Edit(made(random))),
     };
     Deed { place: Place { cluster, namespace, service }, what }
 }
@@ -141,8 +139,7 @@ struct Addresses(usize);
 impl Addresses {
     fn one(&mut self, random: &mut Random, cluster: &str) -> String {
         self.0 += 1 + random.below(3);
-        let network = 1 + EXPORTERS.iter().position(|exporter| *exporter == cluster).unwrap_or_default();
-        format!("10.{network}.{}.{}", 1 + self.0 / 250 % 250, 1 + self.0 % 250)
+        format!("10.{}.{}.{}", network(cluster), 1 + self.0 / 250 % 250, 1 + self.0 % 250)
     }
 
     fn some(&mut self, random: &mut Random, cluster: &str, count: usize) -> Vec<String> {

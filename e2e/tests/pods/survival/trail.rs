@@ -48,7 +48,7 @@ impl Trail {
 /// Which daemon wrote it: cluster and name, also of what a member writes at the leader.
 fn daemon(written: &Written) -> String {
     let member = written.user().strip_prefix(&format!("system:serviceaccount:{AREA}:freeport-member-"));
-    let here = || (written.cluster, written.user().rsplit(':').next().unwrap_or_default());
+    let here = || (written.cluster.as_str(), written.user().rsplit(':').next().unwrap_or_default());
     let (cluster, daemon) = member.map_or_else(here, |cluster| (cluster, "freeport-member"));
     format!("{cluster}/{daemon}")
 }

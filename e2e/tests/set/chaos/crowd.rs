@@ -6,7 +6,7 @@ use std::{env, time::Duration};
 use e2e::{
     chaos::{
         beginning::begin,
-        places::{EXPORTERS, Place, Places},
+        places::{Place, Places},
         plan::deed::{Deed, What},
         run::differs,
         users::does,
@@ -20,6 +20,8 @@ use futures::{StreamExt, stream};
 
 /// Services that are there before, unless `FREEPORT_CHAOS_CROWD` says otherwise.
 const CROWD: usize = 30;
+/// How many clusters export.
+const EXPORTERS: usize = 2;
 /// How many users do something at once.
 const AT_ONCE: usize = 8;
 /// How often a user tries.
@@ -28,13 +30,13 @@ const AWAY: Duration = Duration::from_secs(2);
 
 /// The n-th Service of the crowd; every second one is of another cluster.
 fn deed(places: &Places, number: usize, what: What) -> Deed {
-    let cluster = EXPORTERS[number % EXPORTERS.len()];
+    let cluster = places.exporters()[number % EXPORTERS];
     let namespace = places.all().remove(0);
     Deed { place: Place { cluster, namespace, service: format!("s{number}") }, what }
 }
 
 fn address(number: usize, nth: usize) -> String {
-    format!("10.{}.{nth}.{}", 1 + number % EXPORTERS.len() + 10 * (number / 250), 1 + number % 250)
+    format!("10.{}.{nth}.{}", 1 + number % EXPORTERS + 10 * (number / 250), 1 + number % 250)
 }
 
 /// Users do all this, and try again where no API server answers.

@@ -47,7 +47,7 @@ async fn finds(
     let steps = plan(seed, LASTS, places);
     let found = run(world, &crew, &vigil, places, (&steps, FOUND.time)).await;
     let took = begun.elapsed();
-    end(world, &crew, places).await;
+    end(world, &crew, places, &found.log).await;
     crew.free().await;
     let differing = differs(world, places, PUT_RIGHT.time).await;
     assert!(differing.is_empty(), "{defect:?} is over: {}", differing.join("\n"));

@@ -16,7 +16,7 @@ const SLICES: usize = 10;
 const PORT: (&str, i32) = ("http", 8080);
 
 /// Issue 18: on a link of 64 kbit/s and 600 ms all arrives, and what is small does not wait for what is large.
-#[e2e::test]
+#[e2e::test(real)]
 fn on_a_narrow_link_what_is_small_does_not_wait_for_what_is_large_and_all_arrives() {
     alone(async |world| {
         let ns = world.namespace("narrow", &CLUSTERS).await;

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use api::{cluster_set::ClusterSet, condition::AntreaCondition, label, resource_export::ResourceExport};
+use api::{
+    cluster_set::ClusterSet, condition::AntreaCondition, label, membership, resource_export::ResourceExport,
+};
 use e2e::{
     cluster::Cluster,
     cluster_set::imports_complete,
-    fixture::{AREA, SET, World, alone},
+    fixture::{AREA, SET, SYSTEM, World, alone},
     seen::{imported, says},
     waiting::eventually,
 };
 use k8s_openapi::api::{
-    core::v1::{Node, Service, ServiceAccount},
+    core::v1::{ConfigMap, Node, Service, ServiceAccount},
     discovery::v1::EndpointSlice,
 };
 use kube::{
@@ -31,6 +33,17 @@ const SERVER: &str = "10.5.0.8";
 async fn note(world: &World, ranges: Option<&str>) {
     let note = json!({"metadata": {"annotations": {label::ADDRESS_RANGES: ranges}}});
     let _: ServiceAccount = world.leader().patch(AREA, "freeport-member-east", &note).await;
+}
+
+/// Waits until `east` has noted in its own cluster which ranges it has, for another leader.
+async fn is_noted_at_home(world: &World, ranges: Option<&str>) {
+    eventually(&format!("east notes {ranges:?}"), || async {
+        let note = world.cluster("east").api::<ConfigMap>(SYSTEM).get(membership::NAME).await;
+        let mut data = note.map_err(|error| error.to_string())?.data.unwrap_or_default();
+        let noted = data.remove(membership::RANGES);
+        if noted.as_deref() == ranges { Ok(()) } else { Err(format!("{noted:?}")) }
+    })
+    .await;
 }
 
 /// Waits until the cluster imports these addresses of `east`.
@@ -82,6 +95,7 @@ fn endpoints_out_of_range_and_those_that_are_the_importers_own_get_no_traffic() 
         imports(west, &ns, &[RIGHT]).await;
         imports(leader, &ns, &[RIGHT, &own]).await;
         imports(east, &ns, &all).await;
+        is_noted_at_home(world, Some(&ranges)).await;
         record_says(world, &ns, "Failure", &format!("{WRONG}: in none of the ranges of cluster east")).await;
         eventually("the exporter is told", || says(east, (&ns, "web"), "Ready", "False", "Failed")).await;
         eventually("the importer says what it leaves out", || async {
@@ -101,6 +115,7 @@ fn endpoints_out_of_range_and_those_that_are_the_importers_own_get_no_traffic() 
 
         note(world, Some("10.9.0.0/24")).await;
         imports(west, &ns, &[WRONG]).await;
+        is_noted_at_home(world, Some("10.9.0.0/24")).await;
 
         note(world, Some("10.9/24")).await;
         imports(west, &ns, &[RIGHT, WRONG]).await;
@@ -114,6 +129,7 @@ fn endpoints_out_of_range_and_those_that_are_the_importers_own_get_no_traffic() 
         })
         .await;
         west.delete::<Service>(&ns, "own").await;
+        is_noted_at_home(world, None).await;
         note(world, None).await;
         world.release(&ns).await;
     });

@@ -2,19 +2,27 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use api::{label, lease::LeaseView, mcs::ServiceImport, name};
-use cli::{Daemons, InitOptions, KubeContext, RejoinOptions, Run, init, rejoin};
+use api::{label, lease::LeaseView, mcs::ServiceImport, membership, name};
+use cli::{Daemons, InitOptions, KubeContext, RejoinOptions, Run, init, objects::offload, rejoin};
 use e2e::{
     cluster::Cluster,
     daemon::LEADER,
-    fixture::{AREA, CLUSTERS, SET, World, alone},
+    fixture::{AREA, CLUSTERS, SET, SYSTEM, World, alone},
     say,
     seen::{Imported, imported, right},
     waiting::{RECONCILED, VOUCHED, eventually, within},
     watched::Watched,
 };
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
-use kube::ResourceExt;
+use k8s_openapi::{
+    api::{
+        core::v1::{ConfigMap, Service, ServiceAccount},
+        discovery::v1::EndpointSlice,
+        rbac::v1::ClusterRole,
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{Api, ResourceExt, api::DeleteParams};
+use serde_json::json;
 
 /// Imports that are bound again.
 const IMPORTS: usize = 50;
@@ -83,6 +91,36 @@ async fn are_bound(world: &World, ns: &str) -> Result<(), String> {
     if bound == IMPORTS { Ok(()) } else { Err(format!("{bound} of {}", imports.items.len())) }
 }
 
+const RANGES: &str = "10.1.0.0/16";
+
+async fn account(world: &World) -> ServiceAccount {
+    world.leader().api::<ServiceAccount>(AREA).get("freeport-member-east").await.unwrap()
+}
+
+/// Limits the addresses of endpoints of `east`, or does not any more, and waits until the member has noted that.
+async fn limit(world: &World, ranges: Option<&str>) {
+    let note = json!({"metadata": {"annotations": {label::ADDRESS_RANGES: ranges}}});
+    let _: ServiceAccount = world.leader().patch(AREA, "freeport-member-east", &note).await;
+    eventually("east notes its ranges", || async {
+        let note = world.cluster("east").api::<ConfigMap>(SYSTEM).get(membership::NAME).await;
+        let data = note.map_err(|error| error.to_string())?.data.unwrap_or_default();
+        let noted = data.get(membership::RANGES).map(String::as_str);
+        if noted == ranges { Ok(()) } else { Err(format!("{noted:?}")) }
+    })
+    .await;
+}
+
+/// Which CRDs of the records of offloading the leader has.
+async fn offload_crds(world: &World) -> usize {
+    let crds = Api::<CustomResourceDefinition>::all(world.leader().client.clone());
+    let mut there = 0;
+    for crd in offload::leader_crds() {
+        let found = crds.get_metadata_opt(&crd.name).await.unwrap();
+        there += usize::from(found.is_some());
+    }
+    there
+}
+
 #[e2e::test(real)]
 fn a_new_leader_binds_all_imports_again_with_their_addresses() {
     alone(async |world| {
@@ -91,6 +129,10 @@ fn a_new_leader_binds_all_imports_again_with_their_addresses() {
         for number in 0..IMPORTS {
             east.exported(&ns, &name_of(number), &[&format!("10.1.2.{}", number + 1)]).await;
         }
+        limit(world, Some(RANGES)).await;
+        // A member with this ClusterRole has offloading.
+        let role = json!({"metadata": {"name": offload::ROLE}, "rules": []});
+        let _: ClusterRole = west.create_cluster_wide(role).await;
         let before = within(VOUCHED, "imported", || all(west, &ns)).await;
         let slices = Watched::<EndpointSlice>::of(west, &ns).await;
         let services = Watched::<Service>::of(west, &ns).await;
@@ -101,6 +143,11 @@ fn a_new_leader_binds_all_imports_again_with_their_addresses() {
         world.leader().create_namespace(&ns).await;
         follow(world).await;
         let connected = begun.elapsed();
+        assert_eq!(
+            account(world).await.annotations().get(label::ADDRESS_RANGES).map(String::as_str),
+            Some(RANGES)
+        );
+        assert_eq!(offload_crds(world).await, offload::leader_crds().len());
         within(VOUCHED, "bound again", || are_bound(world, &ns)).await;
         e2e::note!(
             "{IMPORTS} imports: members connected after {:.1} s, all bound again after {:.1} s",
@@ -125,6 +172,9 @@ fn a_new_leader_binds_all_imports_again_with_their_addresses() {
         .await;
 
         // As it was, for the test that comes after.
+        limit(world, None).await;
+        let roles = Api::<ClusterRole>::all(west.client.clone());
+        roles.delete(offload::ROLE, &DeleteParams::default()).await.unwrap();
         world.replace_leader().await;
         lead(world, "leader").await;
         follow(world).await;
