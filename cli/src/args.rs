@@ -170,7 +170,7 @@ async fn run_as(args: Args, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcom
         }
         Command::Rejoin(args) => rejoin(&args.into(), say).await?,
         Command::Status(args) => return showing::show(args).await,
-        Command::Why(args) => return explaining::why(args).await,
+        Command::Why(args) => return explaining::show(args).await,
         Command::Explain(args) => return explaining::explain(&args),
         Command::Leave(args) => leave(&args.try_into()?, say).await?,
         Command::Revoke(args) => leave(&args.into(), say).await?,

@@ -93,7 +93,7 @@ pub(crate) struct Cluster {
     /// Client with the credential of the kubeconfig.
     pub(crate) client: Client,
     /// How long one request may take.
-    limit: Duration,
+    pub(crate) limit: Duration,
 }
 
 impl Cluster {

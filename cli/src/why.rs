@@ -82,9 +82,32 @@ fn each_once(all: Vec<Known>) -> (Vec<Known>, Vec<String>) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use picture::cluster::Gap;
 
     use super::*;
+
+    #[tokio::test]
+    async fn clusters_that_do_not_answer_are_notes_and_nothing_is_known_then() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let config = "{clusters: [{name: n, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: n, user: {}}], \
+                      contexts: [{name: a, context: {cluster: n, user: n}}, {name: b, context: {cluster: n, user: n}}]}";
+        file.write_all(config.as_bytes()).unwrap();
+        let of = |name: &str| KubeContext { file: Some(file.path().into()), name: Some(name.into()) };
+        let options = WhyOptions {
+            service: ServiceName::new("shop", "web"),
+            from: None,
+            contexts: vec![of("a"), of("b")],
+            limit: Duration::from_secs(5),
+        };
+        let Why { lines, found } = why(&options).await.unwrap();
+        assert_eq!((found, lines.len()), (None, 3), "{lines:?}");
+        for (line, name) in lines.iter().zip(["a", "b"]) {
+            assert!(line.starts_with(&format!("note: {name} was not looked at: {name}: cannot ")), "{line}");
+        }
+    }
 
     #[test]
     fn two_contexts_of_one_cluster_count_once_and_unknown_ones_each() {

@@ -19,7 +19,7 @@ pub type Seen<T> = Result<T, Gap>;
 pub enum Gap {
     /// Nobody asked.
     NotLooked,
-    /// The API server does not answer, or does not accept the credential.
+    /// The API server does not answer, or does not accept the credential: a sentence.
     NoAnswer(String),
     /// A right is missing, in the API server's words.
     Forbidden(String),
@@ -33,7 +33,7 @@ impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotLooked => f.write_str("not looked at"),
-            Self::NoAnswer(why) => write!(f, "no answer: {why}"),
+            Self::NoAnswer(why) => f.write_str(why),
             Self::Forbidden(why) => write!(f, "forbidden: {why}"),
             Self::NoKind => f.write_str("the API server does not know the kind"),
             Self::Failed(why) => write!(f, "cannot be read: {why}"),

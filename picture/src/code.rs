@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{finding::unfilled, why::Step};
+use crate::step::Step;
 
 /// Number of a finding: `FP501`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +36,7 @@ pub struct Entry {
     pub code: u16,
     /// Title.
     pub title: &'static str,
-    /// The step of [`why`](mod@crate::why) that finds it. It depends on all steps before.
+    /// The step of `freeport why` that finds it. It depends on all steps before.
     pub step: Step,
     /// What leads to it, and what follows from it.
     pub cause: &'static str,
@@ -322,6 +322,16 @@ pub const TABLE: &[Entry] = &[
         again: true,
     },
 ];
+
+/// Words of commands in [`TABLE`].
+const WORDS: [&str; 8] = ["context", "id", "leader", "leaderid", "name", "namespace", "near", "set"];
+
+/// The command with a word in capitals where a value is not known.
+pub(crate) fn unfilled(command: &str) -> String {
+    WORDS.iter().fold(command.to_owned(), |command, word| {
+        command.replace(&format!("{{{word}}}"), &word.to_uppercase())
+    })
+}
 
 /// What is known of a code.
 pub fn entry(code: Code) -> Option<&'static Entry> {

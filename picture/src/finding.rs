@@ -1,6 +1,6 @@
 //! One finding: a code, and what is so in these clusters.
 
-use crate::code::{Code, entry};
+use crate::code::{Code, entry, unfilled};
 
 /// How much a finding breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +49,6 @@ impl Finding {
         };
         unfilled(&self.values.iter().fold(command, filled))
     }
-}
-
-/// Words of commands in [`TABLE`](crate::code::TABLE).
-const WORDS: [&str; 8] = ["context", "id", "leader", "leaderid", "name", "namespace", "near", "set"];
-
-/// The command with a word in capitals where a value is not known.
-pub(crate) fn unfilled(command: &str) -> String {
-    WORDS.iter().fold(command.to_owned(), |command, word| {
-        command.replace(&format!("{{{word}}}"), &word.to_uppercase())
-    })
 }
 
 /// The value as a shell takes it for one word.

@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`step`] | the steps from the exporters of a Service to an importer |
 //! | [`view`] | objects as they are read |
 //! | [`sign`] | what the last renewal of a Lease shows |
 //! | [`age`] | how long ago something was, in words |
@@ -18,5 +19,6 @@ pub mod code;
 pub mod finding;
 mod near;
 pub mod sign;
+pub mod step;
 pub mod view;
 pub mod why;

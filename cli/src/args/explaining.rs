@@ -84,9 +84,9 @@ fn usage(error: Error) -> Error {
 }
 
 /// Prints why a Service cannot be used; whether something was found.
-pub(super) async fn why(args: WhyArgs) -> Result<Outcome, Error> {
+pub(super) async fn show(args: WhyArgs) -> Result<Outcome, Error> {
     let options = args.try_into()?;
-    let why = Box::pin(why::why(&options)).await.map_err(usage)?;
+    let why = Box::pin(why(&options)).await.map_err(usage)?;
     let lines: String = why.lines.iter().map(|line| printable(line) + "\n").collect();
     print(&lines)?;
     Ok(match why.found {

@@ -4,6 +4,7 @@ use api::label;
 
 use super::{
     Looked,
+    merge::has_lost_all_ports,
     scene::{Party, Scene},
 };
 use crate::{
@@ -15,7 +16,12 @@ pub(super) fn look(scene: &Scene<'_>) -> Looked {
     if scene.exporters.is_empty() {
         return Looked::unknown("exporters are not known");
     }
-    Looked::of_any(scene.exporters.iter().map(|party| of(scene, party)))
+    // Nobody imports endpoints without a port: step `merge` has found that.
+    let (without, with): (Vec<_>, Vec<_>) =
+        scene.exporters.iter().partition(|party| has_lost_all_ports(scene, party.id));
+    let mut looked = Looked::of_any(with.into_iter().map(|party| of(scene, party)));
+    looked.said.extend(without.iter().map(|party| format!("none of {}, whose ports are not used", party.id)));
+    looked
 }
 
 fn of(scene: &Scene<'_>, party: &Party<'_>) -> Looked {

@@ -1,15 +1,24 @@
 //! Step `merge`: the leader merged the exports, and they agree.
 
-use api::{mcs::CONFLICT, resource_export::ServicePayload, resource_import::Objection};
+use api::{
+    mcs::{CONFLICT, ServicePort},
+    port::is_same,
+    resource_export::ServicePayload,
+    resource_import::Objection,
+};
 use kube::ResourceExt;
-use rules::merged::conflicts;
+use rules::merged::{Exported, conflicts, merged, ports_of};
 
 use super::{
     Looked,
     record::{records, unseen_area},
     scene::Scene,
 };
-use crate::{age, finding::Finding, view::MergedView};
+use crate::{
+    age,
+    finding::{Finding, Weight},
+    view::MergedView,
+};
 
 pub(super) fn look(scene: &Scene<'_>) -> Looked {
     let merged = match scene.area {
@@ -20,7 +29,7 @@ pub(super) fn look(scene: &Scene<'_>) -> Looked {
         Ok(merged) => taken_in(scene, *merged),
         Err(gap) => Looked::unknown(format!("ResourceImport: {gap}")),
     };
-    if looked.findings.iter().any(|finding| finding.weight == crate::finding::Weight::Broken) {
+    if looked.findings.iter().any(|finding| finding.weight == Weight::Broken) {
         return looked;
     }
     looked.findings.extend(differences(scene, merged.ok().flatten()));
@@ -64,6 +73,14 @@ fn differences(scene: &Scene<'_>, merged: Option<&MergedView>) -> Vec<Finding> {
 
 /// What the leader says, or will say, of these records.
 fn predicted(scene: &Scene<'_>) -> Option<Vec<(String, Objection)>> {
+    let offers = offers(scene)?;
+    let named = offers.iter().zip(conflicts(&offers));
+    let named = named.flat_map(|((id, _), all)| all.into_iter().map(|one| ((*id).to_owned(), one)));
+    Some(named.collect())
+}
+
+/// What is exported, oldest export first; none unless all of it is known.
+fn offers<'a>(scene: &Scene<'a>) -> Option<Vec<Exported<'a>>> {
     let mut offers = Vec::new();
     for party in &scene.exporters {
         let mut records = records(scene).ok()?.iter();
@@ -73,10 +90,20 @@ fn predicted(scene: &Scene<'_>) -> Option<Vec<(String, Objection)>> {
         offers.push((exported_at.map(|at| at.0), party.id, payload));
     }
     offers.sort_by_key(|(at, id, _)| (*at, *id));
-    let offers: Vec<_> = offers.into_iter().map(|(_, id, payload)| (id, payload)).collect();
-    let named = offers.iter().zip(conflicts(&offers));
-    let named = named.flat_map(|((id, _), all)| all.into_iter().map(|one| ((*id).to_owned(), one)));
-    Some(named.collect())
+    Some(offers.into_iter().map(|(_, id, payload)| (id, payload)).collect())
+}
+
+/// Whether a cluster exports no port that the merged Service has, as far as is known: then nobody imports its endpoints.
+pub(super) fn has_lost_all_ports(scene: &Scene<'_>, id: &str) -> bool {
+    let Some(offers) = offers(scene) else { return false };
+    let Some((_, payload)) = offers.iter().find(|(of, _)| *of == id) else { return false };
+    let merged = merged(&offers).unwrap_or_default().spec.ports;
+    let own = ports_of(payload);
+    let is_used = |own: &ServicePort| {
+        let (number, protocol) = (own.port, own.protocol.as_deref());
+        merged.iter().any(|port| is_same(port.port, port.protocol.as_deref(), number, protocol))
+    };
+    !own.is_empty() && !own.iter().any(is_used)
 }
 
 /// What the leader said.

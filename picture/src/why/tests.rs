@@ -11,11 +11,17 @@ use self::fixture::{
     EAST, HUB, WEST, ago, announce, condition, export, merged, object, record, service, set, silent, slice,
     well,
 };
-use super::{Mark, Picture, Step, why};
-use crate::code::{Code, TABLE};
+use super::{Mark, Picture, why};
+use crate::{
+    code::{Code, TABLE},
+    step::Step,
+};
+
+/// Breaks a set that is well.
+type Break = fn(&mut Picture);
 
 /// What breaks a set that is well, by the code that is found.
-const BROKEN: &[(u16, fn(&mut Picture))] = &[
+const BROKEN: &[(u16, Break)] = &[
     (101, |picture| picture.clusters[WEST].sets = Ok(vec![])),
     (102, |picture| picture.clusters[EAST].lease = Ok(Some(silent("freeport-member")))),
     (103, |picture| {
@@ -52,10 +58,10 @@ const BROKEN: &[(u16, fn(&mut Picture))] = &[
         area(picture).records = Ok(vec![]);
         area(picture).merged = Ok(None);
     }),
-    (202, |picture| picture.clusters[EAST].services = Ok(vec![service("wbe", json!({}))])),
+    (202, |picture| picture.clusters[EAST].services = Ok(vec![service("wbe", &json!({}))])),
     (203, |picture| {
         let spec = json!({"type": "ExternalName", "externalName": "example.com"});
-        picture.clusters[EAST].services = Ok(vec![service("web", spec)]);
+        picture.clusters[EAST].services = Ok(vec![service("web", &spec)]);
     }),
     (204, |picture| {
         let labels = json!({"multicluster.freeport.dev/export": "false"});
@@ -72,15 +78,17 @@ const BROKEN: &[(u16, fn(&mut Picture))] = &[
     }),
     (303, |picture| area(picture).records = Ok(vec![])),
     (401, |picture| {
-        second_exporter(picture, json!({"ports": [{"name": "http", "port": 8080}]}));
+        second_exporter(picture, &json!({"ports": [{"name": "http", "port": 8080}]}));
+        // Without a port that is used, its endpoints are not imported.
+        picture.clusters[WEST].slices.as_mut().unwrap().pop();
     }),
     (402, |picture| {
         let spec = json!({"clusterIP": "None", "ports": [{"name": "http", "port": 80}]});
-        second_exporter(picture, spec);
+        second_exporter(picture, &spec);
     }),
     (403, |picture| {
         let spec = json!({"sessionAffinity": "ClientIP", "ports": [{"name": "http", "port": 80}]});
-        second_exporter(picture, spec);
+        second_exporter(picture, &spec);
     }),
     (404, |picture| area(picture).merged = Ok(None)),
     (501, |picture| {
@@ -90,7 +98,7 @@ const BROKEN: &[(u16, fn(&mut Picture))] = &[
     }),
     (502, |picture| {
         let west = &mut picture.clusters[WEST];
-        west.services = Ok(vec![service("antrea-mc-web", json!({}))]);
+        west.services = Ok(vec![service("antrea-mc-web", &json!({}))]);
         west.import = Ok(None);
     }),
     (503, |picture| import(picture, "ServiceRefused", "exceeded quota: small")),
@@ -102,7 +110,7 @@ const BROKEN: &[(u16, fn(&mut Picture))] = &[
     (506, |picture| picture.clusters[WEST].import = Ok(None)),
     (601, |picture| {
         let east = &mut picture.clusters[EAST];
-        east.services = Ok(vec![service("web", json!({"selector": {"app": "web"}}))]);
+        east.services = Ok(vec![service("web", &json!({"selector": {"app": "web"}}))]);
         east.slices = Ok(vec![slice(&json!({"kubernetes.io/service-name": "web"}), &[])]);
     }),
     (605, |picture| {
@@ -131,13 +139,13 @@ fn import(picture: &mut Picture, reason: &str, message: &str) {
 }
 
 /// `hub` exports the Service, too, a day after `east`.
-fn second_exporter(picture: &mut Picture, spec: serde_json::Value) {
+fn second_exporter(picture: &mut Picture, spec: &serde_json::Value) {
     let hub = &mut picture.clusters[HUB];
     hub.exports = Ok(vec![export("web", &well())]);
-    hub.services = Ok(vec![service("web", json!({}))]);
+    hub.services = Ok(vec![service("web", &json!({}))]);
     hub.slices = Ok(vec![slice(&json!({"kubernetes.io/service-name": "web"}), &[true])]);
     let records = area(picture).records.as_mut().unwrap();
-    records.push(record("hub", &ago(3600), &spec));
+    records.push(record("hub", &ago(3600), spec));
     area(picture).merged = Ok(Some(merged(&["east", "hub"])));
     let imported = |id: &str| {
         let labels = json!({"multicluster.kubernetes.io/service-name": "web", "multicluster.kubernetes.io/source-cluster": id});
@@ -225,7 +233,7 @@ fn who_loses_a_port_is_told_who_wins_and_how_many_disagree() {
 #[test]
 fn one_exporter_that_is_away_degrades_and_the_only_one_breaks() {
     let mut picture = fixture::healthy();
-    second_exporter(&mut picture, json!({"ports": [{"name": "http", "port": 80}]}));
+    second_exporter(&mut picture, &json!({"ports": [{"name": "http", "port": 80}]}));
     assert_eq!(why(&picture, Some("west")).unwrap().codes(), []);
     picture.clusters[EAST].lease = Ok(Some(silent("freeport-member")));
     let walk = why(&picture, Some("west")).unwrap();

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Looked, Step, scene::Scene};
+use super::{Looked, scene::Scene};
 use crate::{
     code::Code,
     finding::{Finding, Weight},
+    step::Step,
 };
 
 /// How a step is.

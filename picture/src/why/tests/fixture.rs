@@ -68,7 +68,7 @@ pub(super) fn export(name: &str, conditions: &[Value]) -> ServiceExportView {
     object(json!({"metadata": {"name": name}, "status": {"conditions": conditions}}))
 }
 
-pub(super) fn service(name: &str, spec: Value) -> ServiceView {
+pub(super) fn service(name: &str, spec: &Value) -> ServiceView {
     object(json!({"metadata": {"name": name}, "spec": spec}))
 }
 
@@ -136,7 +136,7 @@ pub(super) fn healthy() -> Picture {
         merged: Ok(Some(merged(&["east"]))),
     }]);
     east.exports = Ok(vec![export("web", &well())]);
-    east.services = Ok(vec![service("web", ports)]);
+    east.services = Ok(vec![service("web", &ports)]);
     east.slices = Ok(vec![slice(&json!({"kubernetes.io/service-name": "web"}), &[true, false])]);
     let derived = json!({"metadata": ours("antrea-mc-web"), "spec": {}});
     west.services = Ok(vec![object(derived)]);
