@@ -324,7 +324,8 @@ pub const TABLE: &[Entry] = &[
 ];
 
 /// Words of commands in [`TABLE`].
-const WORDS: [&str; 8] = ["context", "id", "leader", "leaderid", "name", "namespace", "near", "set"];
+pub(crate) const WORDS: [&str; 8] =
+    ["context", "id", "leader", "leaderid", "name", "namespace", "near", "set"];
 
 /// The command with a word in capitals where a value is not known.
 pub(crate) fn unfilled(command: &str) -> String {

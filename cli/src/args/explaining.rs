@@ -14,7 +14,7 @@ pub(super) struct WhyArgs {
     /// The Service, as its exporters name it.
     #[arg(value_name = "NAMESPACE/NAME")]
     service: String,
-    /// Cluster that imports, by ID or context [default: the first context].
+    /// Cluster that imports, by ID or context [default: the first].
     #[arg(long, value_name = "CLUSTER")]
     from: Option<String>,
     /// Kubeconfig of the clusters [default: as kubectl].
@@ -85,7 +85,7 @@ fn usage(error: Error) -> Error {
 
 /// Prints why a Service cannot be used; whether something was found.
 pub(super) async fn show(args: WhyArgs) -> Result<Outcome, Error> {
-    let options = args.try_into()?;
+    let options: WhyOptions = args.try_into()?;
     let why = Box::pin(why(&options)).await.map_err(usage)?;
     let lines: String = why.lines.iter().map(|line| printable(line) + "\n").collect();
     print(&lines)?;
@@ -145,7 +145,9 @@ mod tests {
         let names = |line: &str| -> Result<Vec<Option<String>>, String> {
             Ok(options(line)?.contexts.into_iter().map(|context| context.name).collect())
         };
-        let some = |names: &[&str]| Ok(names.iter().map(|name| Some((*name).to_owned())).collect());
+        let some = |names: &[&str]| -> Result<Vec<Option<String>>, String> {
+            Ok(names.iter().map(|name| Some((*name).to_owned())).collect())
+        };
         assert_eq!(names("a/b"), Ok(vec![None]));
         assert_eq!(names("a/b --context west --leader-context hub"), some(&["west", "hub"]));
         assert_eq!(names("a/b --contexts west,hub --leader-context hub"), some(&["west", "hub"]));
