@@ -2,6 +2,7 @@
 
 mod binding;
 mod duration;
+mod explaining;
 mod installing;
 mod leaving;
 mod naming;
@@ -16,6 +17,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::{
     binding::BindArgs,
+    explaining::{ExplainArgs, WhyArgs},
     installing::{InitArgs, JoinArgs, Leader},
     leaving::LeaveArgs,
     naming::DnsArgs,
@@ -55,6 +57,14 @@ enum Command {
     ///
     /// Exits with 0 if there are no problems, with 1 if there are some or the cluster does not answer.
     Status(StatusArgs),
+    /// Find out why a Service of another cluster cannot be used. Changes nothing.
+    ///
+    /// Looks at several clusters at once, and walks from those that export the Service to the one that imports it: set, export, record,
+    /// merge, import, endpoints. Names the first step that is broken by a code, and a command to try. Packets are not tried. Exits with 0 if
+    /// nothing was found, with 1 if something is broken or degraded, with 3 if no cluster could be looked at.
+    Why(WhyArgs),
+    /// Explain a code that `freeport why` names. Asks no cluster.
+    Explain(ExplainArgs),
     /// End a cluster's membership in its ClusterSet.
     ///
     /// Run in the cluster that leaves: its member withdraws its exports and removes its imports, then its ClusterSet and
@@ -94,7 +104,12 @@ pub enum Outcome {
     Well,
     /// Problems.
     Problems,
+    /// Nothing could be looked at.
+    Unseen,
 }
+
+/// Exit code where nothing could be looked at.
+const UNSEEN: u8 = 3;
 
 /// The whole program, called `program` in its usage lines and messages.
 #[tokio::main(flavor = "current_thread")]
@@ -109,6 +124,7 @@ pub async fn start(program: &'static str) -> ExitCode {
     match run(args).await {
         Ok(Outcome::Well) => ExitCode::SUCCESS,
         Ok(Outcome::Problems) => ExitCode::FAILURE,
+        Ok(Outcome::Unseen) => ExitCode::from(UNSEEN),
         Err(error) => {
             aside(&format!("{program}: {error}"));
             if is_usage(&error) { ExitCode::from(WRONG_USAGE) } else { ExitCode::FAILURE }
@@ -154,6 +170,8 @@ async fn run_as(args: Args, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcom
         }
         Command::Rejoin(args) => rejoin(&args.into(), say).await?,
         Command::Status(args) => return showing::show(args).await,
+        Command::Why(args) => return explaining::show(args).await,
+        Command::Explain(args) => return explaining::explain(&args),
         Command::Leave(args) => leave(&args.try_into()?, say).await?,
         Command::Revoke(args) => leave(&args.into(), say).await?,
         Command::Dns(args) => dns(&args.into(), say).await?,

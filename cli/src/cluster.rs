@@ -27,7 +27,7 @@ use crate::{
     proxy,
 };
 
-/// How long one request may take. After that the server is taken not to answer.
+/// How long one request may take, unless a flag says it. After that the server is taken not to answer.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 /// Where a cluster's address and credential are found, as `kubectl --kubeconfig --context` takes them.
@@ -53,6 +53,31 @@ impl Display for KubeContext {
     }
 }
 
+/// Why a kubeconfig cannot be used.
+type Unusable = Box<dyn std::error::Error + Send + Sync>;
+
+impl KubeContext {
+    /// All contexts of the kubeconfig, the current one first.
+    pub(crate) fn all(&self) -> Result<Vec<Self>, Error> {
+        let config = self.read()?;
+        let mut names: Vec<_> = config.contexts.into_iter().map(|entry| entry.name).collect();
+        names.sort_by_key(|name| config.current_context.as_ref() != Some(name));
+        Ok(names.into_iter().map(|name| Self { file: self.file.clone(), name: Some(name) }).collect())
+    }
+
+    fn read(&self) -> Result<Kubeconfig, Error> {
+        let read = match &self.file {
+            Some(path) => Kubeconfig::read_from(path),
+            None => Kubeconfig::read(),
+        };
+        read.map_err(|error| self.unusable(error.into()))
+    }
+
+    fn unusable(&self, source: Unusable) -> Error {
+        Error::Kubeconfig { place: self.to_string(), source }
+    }
+}
+
 /// A cluster, and how it is reached.
 pub(crate) struct Cluster {
     /// The context's name: how messages call the cluster.
@@ -67,6 +92,8 @@ pub(crate) struct Cluster {
     pub(crate) uid: String,
     /// Client with the credential of the kubeconfig.
     pub(crate) client: Client,
+    /// How long one request may take.
+    pub(crate) limit: Duration,
 }
 
 impl Cluster {
@@ -86,16 +113,8 @@ impl Cluster {
 
     /// Reads the kubeconfig only: for whoever may have too few rights to ask who the API server is.
     pub(crate) async fn open(context: &KubeContext) -> Result<Self, Error> {
-        let unusable = |source: Box<dyn std::error::Error + Send + Sync>| Error::Kubeconfig {
-            place: context.to_string(),
-            source,
-        };
-
-        let file = match &context.file {
-            Some(path) => Kubeconfig::read_from(path),
-            None => Kubeconfig::read(),
-        }
-        .map_err(|error| unusable(error.into()))?;
+        let unusable = |source| context.unusable(source);
+        let file = context.read()?;
         let name = context.name.clone().or(file.current_context.clone()).unwrap_or_default();
         if file.contexts.iter().all(|entry| entry.name != name) {
             let names: Vec<&str> = file.contexts.iter().map(|entry| entry.name.as_str()).collect();
@@ -127,7 +146,13 @@ impl Cluster {
             tls_server_name: entry.tls_server_name.clone(),
             uid: String::new(),
             client,
+            limit: REQUEST_LIMIT,
         })
+    }
+
+    /// The same cluster, of which each request may take this long.
+    pub(crate) fn within(self, limit: Duration) -> Self {
+        Self { limit, ..self }
     }
 
     /// Awaits one request. An error says what failed, and in which cluster.
@@ -136,7 +161,7 @@ impl Cluster {
         doing: impl Display,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, Error> {
-        match tokio::time::timeout(REQUEST_LIMIT, request).await {
+        match tokio::time::timeout(self.limit, request).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(source)) => Err(Error::Request {
                 cluster: self.name.clone(),
@@ -146,7 +171,7 @@ impl Cluster {
             Err(_) => Err(Error::Timeout {
                 cluster: self.name.clone(),
                 missing: format!("cannot {doing}: {} gave no answer", self.server),
-                limit: REQUEST_LIMIT,
+                limit: self.limit,
             }),
         }
     }

@@ -11,7 +11,9 @@
 //! | `check` | what must hold before anything is changed |
 //! | `cluster` | reaching a cluster through a kubeconfig |
 //! | `deletion` | what keeps an object that is being deleted |
+//! | [`why()`] | why a Service of another cluster cannot be used |
 //! | `outside` | whether a daemon runs outside of its cluster |
+//! | `part` | one part of what an API server is asked for, or why it is not there |
 //! | `printable` | words of other clusters on a terminal |
 //! | `probe` | whether the member connects to endpoints of other clusters |
 //! | `proxy` | whether a proxy is used |
@@ -52,6 +54,7 @@ pub mod manifests;
 pub mod objects;
 mod offload;
 mod outside;
+mod part;
 mod printable;
 mod probe;
 mod proxy;
@@ -64,6 +67,7 @@ pub mod status;
 mod view;
 mod wait;
 mod warning;
+mod why;
 
 use std::path::PathBuf;
 
@@ -93,6 +97,7 @@ pub use crate::{
     rejoin::{RejoinOptions, rejoin},
     run::{Daemons, Part, Run},
     status::{StatusOptions, status},
+    why::{Why, WhyOptions, why},
 };
 
 /// What was installed. Kubeconfigs are for daemons that run outside of the cluster; none in a dry run, or where the daemon is not wanted.

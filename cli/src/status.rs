@@ -10,7 +10,6 @@
 //!
 //! It writes nothing and reads only this cluster: what a member knows of its leader is in the condition of its ClusterSet.
 
-mod age;
 mod found;
 mod gather;
 mod judge;

@@ -3,11 +3,8 @@
 use std::collections::BTreeMap;
 
 use api::{
-    cluster_set::{ClusterSet, ClusterSetSpec, ClusterSetStatus, READY},
-    condition::AntreaCondition,
     label,
     lease::LeaseView,
-    mcs::{ServiceExport, ServiceImport},
     membership,
     resource_export::{ResourceExport, ResourceExportStatus, Withdrawal},
     resource_import::{Exporter, ResourceImport},
@@ -15,9 +12,13 @@ use api::{
 };
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Node},
-    jiff::{SignedDuration, Timestamp},
+    jiff::Timestamp,
 };
 use kube::{Api, Resource, ResourceExt, api::ObjectMeta};
+pub(crate) use picture::{
+    sign::{Sign, sign},
+    view::{ClusterSetView, Conditions, ServiceExportView, ServiceImportView},
+};
 use serde::{Deserialize, de::IgnoredAny};
 
 use crate::{Error, cluster::Cluster, objects::SYSTEM};
@@ -30,62 +31,6 @@ pub(crate) struct NodeView {
     pub(crate) metadata: ObjectMeta,
     #[serde(default)]
     pub(crate) status: Lenient<Conditions>,
-}
-
-/// A ClusterSet, of a member or of a Common Area.
-#[derive(Resource, Clone, Debug, Default, Deserialize)]
-#[resource(inherit = ClusterSet)]
-pub(crate) struct ClusterSetView {
-    #[serde(deserialize_with = "lean")]
-    pub(crate) metadata: ObjectMeta,
-    #[serde(default)]
-    pub(crate) spec: Lenient<Option<ClusterSetSpec>>,
-    #[serde(default)]
-    pub(crate) status: Lenient<ClusterSetStatus>,
-}
-
-impl ClusterSetView {
-    /// ID of this cluster, unless a ClusterClaim says it.
-    pub(crate) fn cluster_id(&self) -> Option<&str> {
-        filled(Some(&self.spec()?.cluster_id))
-    }
-
-    /// ID of the cluster that leads.
-    pub(crate) fn leader_id(&self) -> Option<&str> {
-        filled(self.spec()?.leaders.first()?.cluster_id.as_ref())
-    }
-
-    /// URL of the leader's API server.
-    pub(crate) fn server(&self) -> Option<&str> {
-        filled(self.spec()?.leaders.first()?.server.as_ref())
-    }
-
-    fn spec(&self) -> Option<&ClusterSetSpec> {
-        self.spec.0.as_ref().ok()?.as_ref()
-    }
-
-    pub(crate) fn conditions(&self) -> &[AntreaCondition] {
-        self.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default()
-    }
-
-    /// Its condition `Ready`.
-    pub(crate) fn ready(&self) -> Option<&AntreaCondition> {
-        self.condition(READY)
-    }
-
-    /// Its condition of this type.
-    pub(crate) fn condition(&self, type_: &str) -> Option<&AntreaCondition> {
-        self.conditions().iter().find(|condition| condition.type_.as_deref() == Some(type_))
-    }
-
-    /// Whether the status is about the spec as it is now.
-    pub(crate) fn is_observed(&self) -> bool {
-        self.status.0.as_ref().is_ok_and(|status| status.observed_generation == self.metadata.generation)
-    }
-}
-
-fn filled(text: Option<&String>) -> Option<&str> {
-    text.map(String::as_str).filter(|text| !text.is_empty())
 }
 
 /// A ResourceExport. Of what it exports only that is kept which a command looks at.
@@ -147,33 +92,6 @@ pub(crate) struct ImportSpec {
     pub(crate) exporters: Vec<Exporter>,
 }
 
-/// A ServiceExport.
-#[derive(Resource, Clone, Debug, Deserialize)]
-#[resource(inherit = ServiceExport)]
-pub(crate) struct ServiceExportView {
-    #[serde(deserialize_with = "lean")]
-    pub(crate) metadata: ObjectMeta,
-    #[serde(default)]
-    pub(crate) status: Lenient<Conditions>,
-}
-
-/// A ServiceImport.
-#[derive(Resource, Clone, Debug, Deserialize)]
-#[resource(inherit = ServiceImport)]
-pub(crate) struct ServiceImportView {
-    #[serde(deserialize_with = "lean")]
-    pub(crate) metadata: ObjectMeta,
-    #[serde(default)]
-    pub(crate) status: Lenient<Conditions>,
-}
-
-/// Conditions of whoever wrote them. Those of Kubernetes and of Antrea have the same fields.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Conditions {
-    pub(crate) conditions: Vec<AntreaCondition>,
-}
-
 /// What a member noted about its membership. It deletes the note when it has left.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Note {
@@ -209,24 +127,6 @@ impl Note {
             leave: text(membership::LEAVE_KEY),
             refused: note.annotations().get(label::REFUSED).cloned(),
         }
-    }
-}
-
-/// What the last renewal of a Lease says of its holder, by our clock.
-pub(crate) enum Sign {
-    Alive,
-    Silent,
-    /// It was renewed this far in our future: the clocks differ, and nothing follows.
-    Ahead(SignedDuration),
-}
-
-/// Compares the last renewal with `now`.
-pub(crate) fn sign(lease: &LeaseView, now: Timestamp) -> Sign {
-    let stale = SignedDuration::try_from(lease.stale()).unwrap_or(SignedDuration::MAX);
-    match lease.renew_time().map(|renewed| now.duration_since(renewed)) {
-        Some(age) if age < -stale => Sign::Ahead(-age),
-        Some(age) if age < stale => Sign::Alive,
-        _ => Sign::Silent,
     }
 }
 

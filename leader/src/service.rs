@@ -6,7 +6,6 @@
 //! | [`judge`] | what a record is worth by itself: pure |
 //! | [`records`] | the way of records into what is known; what only all of them show |
 //! | [`report`] | `status` of records that are refused |
-//! | [`merged`] | one Service out of all exports, and where they differ: pure |
 //! | [`antrea`] | the import of all endpoints that Antrea's members read: pure |
 //! | [`merge`] | the ResourceImport of each Service name |
 
@@ -14,7 +13,6 @@ mod antrea;
 mod index;
 mod judge;
 mod merge;
-mod merged;
 mod records;
 mod report;
 

@@ -204,7 +204,7 @@ impl Host<'_> {
         };
         let message = match answer {
             _ if reason == WITHDRAWN => {
-                format!("cluster {cluster} has not deleted the twin yet, which this cluster has withdrawn")
+                format!("waiting for cluster {cluster} to delete the twin of this Namespace")
             }
             // What the reason says is not said again.
             Some(entry) if entry.phase == reason => told(&[&entry.remote_namespace], entry),

@@ -81,6 +81,8 @@ async fn arguments_that_cannot_be_used_end_with_2() {
         ),
         ("bind offer D_B --resource a.example.com".into(), &["the template's name", "\"D_B\""]),
         ("bind offer db --resource nothing".into(), &["PLURAL.GROUP"]),
+        ("why web".into(), &["\"web\"", "NAMESPACE/NAME", "try: "]),
+        ("why shop/web --contexts west,gone".into(), &["there is no context \"gone\"", "leader"]),
         ("leave --force --leader-context leader".into(), &["--force leaves without the leader"]),
         ("leave --force --cluster-id west --clusterset demo".into(), &["where the leader is"]),
     ] {

@@ -25,6 +25,7 @@ pub(super) use self::binding::{
     Asked, Binding, Consumer, Contract, Exported, Left, Offered, Provider, refused_ask, refused_namespace,
     refused_request, unanswered_ask, unanswered_request,
 };
+pub(super) use crate::part::{Gap, Part, Why};
 use crate::{
     deletion::Deletion,
     objects::Object,
@@ -36,29 +37,6 @@ use crate::{
     },
     view::{ClusterSetView, Note, RecordView, ResourceImportView, ServiceExportView, ServiceImportView},
 };
-
-/// One part of what was asked for, or why it is not there.
-pub(super) type Part<T> = Result<T, Gap>;
-
-/// A part that could not be read.
-#[derive(Clone, Debug)]
-pub(super) struct Gap {
-    /// `plural` or `plural in namespace`.
-    pub(super) part: String,
-    /// Why.
-    pub(super) why: Why,
-}
-
-/// Why a part could not be read.
-#[derive(Clone, Debug)]
-pub(super) enum Why {
-    /// The API server does not know the kind.
-    NoCrd,
-    /// We have no right to it; in the server's words.
-    Forbidden(String),
-    /// Something else; in the server's words.
-    Failed(String),
-}
 
 /// Everything that was asked for.
 #[derive(Debug)]

@@ -9,12 +9,9 @@ use api::{
     name,
     view::{Meta, Named},
 };
-use k8s_openapi::{
-    NamespaceResourceScope,
-    api::{
-        apps::v1::Deployment,
-        core::v1::{Namespace, Secret, ServiceAccount},
-    },
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Secret, ServiceAccount},
 };
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -23,8 +20,8 @@ use super::found::{Area, Entry, Found, Gap, Part, Record, Why, is_merged_service
 use crate::{
     Error,
     cluster::Cluster,
-    error::Failure,
     objects::{Object, SYSTEM, access, leader, member},
+    part::{common_areas, each_within, gap, get, list, within},
     view::{ClusterSetView, Note, RecordView, ResourceImportView, ServiceExportView, ServiceImportView},
 };
 
@@ -61,9 +58,9 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
         (label::LEADER, lease(cluster, leads || provides, &name::active_lease(label::LEADER)).await?),
         (label::MEMBER, lease(cluster, belongs == Some(true), &name::active_lease(label::MEMBER)).await?),
     ];
-    let exports = services::<ServiceExportView>(cluster, "", belongs).await?;
+    let exports = services(cluster, "", belongs, |_: &ServiceExportView| true).await?;
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
-    let imports = services::<ServiceImportView>(cluster, &ours, belongs).await?;
+    let imports = services(cluster, &ours, belongs, ServiceImportView::is_members).await?;
     let us = sets.iter().flatten().find_map(ClusterSetView::cluster_id);
     let offloading = offloading::offloading(cluster, us).await?;
     let lost_records = offloading::lost_records(cluster, leads, offloading.is_some()).await?;
@@ -91,10 +88,7 @@ pub(super) async fn gather(cluster: &Cluster, asked: Option<&str>) -> Result<Fou
 }
 
 async fn areas(cluster: &Cluster, asked: Option<&str>) -> Result<Part<Vec<Area>>, Error> {
-    let wanted = format!("{}={}", label::COMMON_AREA, label::TRUE);
-    let namespaces: Api<Named<Namespace>> = Api::all(cluster.client.clone());
-    let named = |namespace: Named<Namespace>| namespace.name_any();
-    let names = match list(cluster, &namespaces, "namespaces".into(), &wanted, named).await? {
+    let names = match common_areas(cluster).await? {
         Ok(names) => names,
         Err(gap) => return Ok(Err(gap)),
     };
@@ -199,10 +193,7 @@ async fn deployment(
     }
     let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), SYSTEM);
     let part = format!("Deployment {SYSTEM}/{daemon}");
-    match cluster.request(format!("read {part}"), deployments.get_opt(daemon)).await {
-        Ok(deployment) => Ok(Some(Ok(deployment))),
-        Err(error) => gap(part, error).map(|gap| Some(Err(gap))),
-    }
+    get(cluster, &deployments, part, daemon).await.map(Some)
 }
 
 /// The Lease of that name in the Namespace of the daemons, if it is `needed` here.
@@ -216,10 +207,7 @@ async fn lease(
     }
     let leases: Api<LeaseView> = Api::namespaced(cluster.client.clone(), SYSTEM);
     let part = format!("Lease {SYSTEM}/{name}");
-    match cluster.request(format!("read {part}"), leases.get_opt(name)).await {
-        Ok(lease) => Ok(Some(Ok(lease))),
-        Err(error) => gap(part, error).map(|gap| Some(Err(gap))),
-    }
+    get(cluster, &leases, part, name).await.map(Some)
 }
 
 /// All objects of a kind, as far as they are judged.
@@ -231,12 +219,13 @@ where
     list(cluster, &objects, V::plural(&()).into(), "", V::into).await
 }
 
-/// Exports or imports of all Namespaces. If it is not known whether the cluster belongs to a set, only objects that exist show
+/// Exports or imports of all Namespaces that count. If it is not known whether the cluster belongs to a set, only objects that exist show
 /// that it does.
 async fn services<V>(
     cluster: &Cluster,
     labels: &str,
     belongs: Option<bool>,
+    counts: impl Fn(&V) -> bool,
 ) -> Result<Option<Part<Vec<Entry>>>, Error>
 where
     V: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Into<Entry>,
@@ -245,63 +234,12 @@ where
         return Ok(None);
     }
     let objects: Api<V> = Api::all(cluster.client.clone());
-    let entries = list(cluster, &objects, V::plural(&()).into(), labels, V::into).await?;
+    let entry = |object: V| counts(&object).then(|| object.into());
+    let entries = list(cluster, &objects, V::plural(&()).into(), labels, entry).await?;
+    let entries: Part<Vec<Entry>> = entries.map(|entries| entries.into_iter().flatten().collect());
     let tells = match &entries {
         Ok(entries) => !entries.is_empty(),
         Err(Gap { why, .. }) => !matches!(why, Why::NoCrd),
     };
     Ok((belongs.is_some() || tells).then_some(entries))
-}
-
-/// All objects of a kind in one Namespace.
-async fn within<K>(cluster: &Cluster, namespace: &str) -> Result<Part<Vec<K>>, Error>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug,
-{
-    each_within(cluster, namespace, |object: K| object).await
-}
-
-/// What `keep` makes of each of them.
-async fn each_within<K, T>(
-    cluster: &Cluster,
-    namespace: &str,
-    keep: impl Fn(K) -> T,
-) -> Result<Part<Vec<T>>, Error>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug,
-{
-    let objects: Api<K> = Api::namespaced(cluster.client.clone(), namespace);
-    list(cluster, &objects, format!("{} in {namespace}", K::plural(&())), "", keep).await
-}
-
-/// What `keep` makes of each object behind `api`. `part` is how the report calls them.
-async fn list<K: Clone + DeserializeOwned + std::fmt::Debug, T>(
-    cluster: &Cluster,
-    api: &Api<K>,
-    part: String,
-    labels: &str,
-    keep: impl Fn(K) -> T,
-) -> Result<Part<Vec<T>>, Error> {
-    match cluster.each(&part, api, labels, keep).await {
-        Ok(all) => Ok(Ok(all)),
-        Err(error) => gap(part, error).map(Err),
-    }
-}
-
-/// A part that was refused; the error itself if nothing else could be read either: no answer, or an unknown credential.
-fn gap(part: String, error: Error) -> Result<Gap, Error> {
-    let why = match error.failure() {
-        Failure::Unauthorized | Failure::NoAnswer => return Err(error),
-        Failure::Forbidden(message) => Why::Forbidden(message.into()),
-        Failure::Missing => Why::NoCrd,
-        Failure::Conflict => Why::Failed(error.to_string()),
-        Failure::Refused(message) => Why::Failed(message.into()),
-    };
-    Ok(Gap { part, why })
 }

@@ -3,12 +3,10 @@
 use std::fmt::Write;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use picture::age;
 
-use super::{
-    age,
-    report::{
-        ActiveReplica, Belonging, ClusterState, LeaderState, Leading, MemberState, Report, Role, Said, Tally,
-    },
+use super::report::{
+    ActiveReplica, Belonging, ClusterState, LeaderState, Leading, MemberState, Report, Role, Said, Tally,
 };
 use crate::printable::printable;
 

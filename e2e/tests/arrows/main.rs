@@ -15,17 +15,19 @@ use std::{
 use modules::Crate;
 
 /// Each crate of the workspace, and those it may use.
-const CRATES: [(&str, &[&str]); 10] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("odd", &[]),
     ("api", &["odd"]),
+    ("rules", &["api"]),
+    ("picture", &["api", "rules"]),
     ("kit", &["api"]),
     ("presence", &["api", "kit", "odd"]),
-    ("leader", &["api", "kit", "presence", "odd"]),
+    ("leader", &["api", "rules", "kit", "presence", "odd"]),
     ("member", &["api", "kit", "presence", "odd"]),
     ("webhook", &["api", "kit", "odd"]),
-    ("cli", &["api", "kit"]),
+    ("cli", &["api", "picture", "kit"]),
     ("fleet", &["api", "cli"]),
-    ("e2e", &["api", "kit", "presence", "cli", "fleet"]),
+    ("e2e", &["api", "picture", "kit", "presence", "cli", "fleet"]),
 ];
 
 /// A crate, a module of it, and a module that it never uses, with what is below each: features are known by their table only, and

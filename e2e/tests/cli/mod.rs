@@ -18,3 +18,4 @@ mod removal;
 mod revoke;
 mod status;
 mod uninstall;
+mod why;

@@ -28,6 +28,7 @@ use kit::{
 };
 use kube::api::ObjectMeta;
 use presence::vouch::Vouching;
+use rules::merged::{conflicts, merged, ports_of, with_ports_of};
 use tokio_util::sync::CancellationToken;
 
 use self::evicted::{is_over, lost};
@@ -38,7 +39,6 @@ use super::{
         judged::Judged,
         record::is_held,
     },
-    merged::{conflicts, merged, ports_of, with_ports_of},
     records::Records,
 };
 use crate::feature::Access;

@@ -88,6 +88,7 @@ impl Contract {
             tls_server_name: None,
             uid: String::new(),
             client,
+            limit: consumer.limit,
         };
         Ok(Self { provider, namespace: target.namespace.clone() })
     }

@@ -9,6 +9,7 @@ use api::{
     words::first_names,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::SignedDuration};
+use picture::age;
 
 use super::{
     DELETED, Verdict,
@@ -18,7 +19,6 @@ use super::{
 use crate::{
     objects::{bind, drift},
     status::{
-        age,
         found::{Asked, Binding, Contract, Entry, Gap, Left, Offered, Part, Provider, Why},
         report::Tally,
     },

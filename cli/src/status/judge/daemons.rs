@@ -6,12 +6,12 @@ use api::{
     name,
 };
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
+use picture::age;
 
 use super::Verdict;
 use crate::{
     objects::SYSTEM,
     status::{
-        age,
         found::{Found, Gap, Part, Why},
         report::ActiveReplica,
     },

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::{label, lease::LeaseView, name, resource_export::FAILURE};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::SignedDuration};
 use kube::ResourceExt;
+use picture::age;
 
 use super::{TRUE, Verdict, line, objects, said};
 use crate::{
     objects::access,
     status::{
-        age,
         found::{Area, member_of},
         report::{ClusterState, Leader, LeaderState, Leading, MemberState, Role, Said},
     },

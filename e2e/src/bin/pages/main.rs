@@ -1,5 +1,5 @@
-//! Writes what docs say of rules, tests and messages, or with `--check` fails when it differs: `docs/conformance.md`, `docs/messages.md`, and the
-//! numbers of tests in `docs/testing.md`.
+//! Writes what docs say of rules, tests and messages, or with `--check` fails when it differs: `docs/conformance.md`, `docs/messages.md`,
+//! `docs/troubleshooting.md`, and the numbers of tests in `docs/testing.md`.
 //!
 //! | module | holds |
 //! |---|---|
@@ -25,7 +25,7 @@ use std::{
 
 use clap::Parser;
 
-/// Writes which rule of the Multi-Cluster Services API is held by which test, how many tests there are, and all messages.
+/// Writes which rule of the Multi-Cluster Services API is held by which test, how many tests there are, all messages, and what `freeport why` finds.
 #[derive(Parser)]
 struct Args {
     /// Write nothing; fail if a page differs from what would be written.
@@ -71,6 +71,7 @@ fn run(workspace: &Path, check: bool) -> Result<(), Error> {
     update(workspace, "docs/conformance.md", check, |_| conformance::page(rules::RULES, &naming))?;
     let sources = messages::find(workspace).map_err(|(path, source)| Error::File { path, source })?;
     update(workspace, "docs/messages.md", check, |_| messages::page(&sources))?;
+    update(workspace, "docs/troubleshooting.md", check, |_| picture::code::page())?;
     update(workspace, "docs/testing.md", check, |page| numbers::put_into(page, &tests))
 }
 

@@ -17,9 +17,11 @@ use syn::{
 };
 
 /// The crates whose messages users read, and what messages of each are.
-const CRATES: [(&str, &str); 7] = [
+const CRATES: [(&str, &str); 9] = [
     ("api", "in the messages of all others"),
     ("kit", "in the messages of all daemons"),
+    ("rules", "condition `Conflict` of ServiceExports"),
+    ("picture", "output of `freeport why` and `freeport explain`"),
     ("presence", "in conditions of ClusterSets"),
     ("leader", "conditions and Events of `freeport-leader`"),
     ("member", "conditions and Events of `freeport-member`"),

@@ -16,7 +16,7 @@ pub(super) fn unanswered(known: &Known, desired: &DesiredImport) -> Option<Unans
     }
     let clusters = desired.clusters.join(", ");
     if endpoints().next().is_some() {
-        let message = format!("no endpoint of this Service is ready, of those in {clusters}");
+        let message = format!("this Service has endpoints in {clusters}, and none of them is ready");
         return Some(Unanswered::new(NOT_READY, message));
     }
     let told = |cluster: &&String| {

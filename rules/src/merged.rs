@@ -17,10 +17,10 @@ use api::{
 use self::property::PROPERTIES;
 
 /// One cluster's export, by its cluster ID.
-pub(super) type Exported<'a> = (&'a str, &'a ServicePayload);
+pub type Exported<'a> = (&'a str, &'a ServicePayload);
 
 /// The Service that these exports make, oldest first; none without any.
-pub(super) fn merged(oldest_first: &[Exported<'_>]) -> Option<MergedService> {
+pub fn merged(oldest_first: &[Exported<'_>]) -> Option<MergedService> {
     let (_, oldest) = oldest_first.first()?;
     let spec = &oldest.service_spec;
     let affinity_config = spec.session_affinity_config.as_ref();
@@ -41,19 +41,19 @@ pub(super) fn merged(oldest_first: &[Exported<'_>]) -> Option<MergedService> {
 }
 
 /// The merged Service with the ports of these exporters, oldest first.
-pub(super) fn with_ports_of(merged: MergedService, oldest_first: &[Exporter]) -> MergedService {
+pub fn with_ports_of(merged: MergedService, oldest_first: &[Exporter]) -> MergedService {
     let ports = oldest_first.iter().flat_map(|exporter| exporter.ports.iter().flatten());
     let ports = ports::union_of_merged(ports);
     MergedService { spec: ServiceImportSpec { ports, ..merged.spec }, ..merged }
 }
 
 /// The ports of an export, as a merged Service of it alone has them.
-pub(super) fn ports_of(payload: &ServicePayload) -> Vec<ServicePort> {
+pub fn ports_of(payload: &ServicePayload) -> Vec<ServicePort> {
     ports::plain(payload)
 }
 
 /// Where the exports differ, as it is reported to each exporter; in the order of `oldest_first`.
-pub(super) fn conflicts(oldest_first: &[Exported<'_>]) -> Vec<Vec<Objection>> {
+pub fn conflicts(oldest_first: &[Exported<'_>]) -> Vec<Vec<Objection>> {
     let merged = merged(oldest_first).unwrap_or_default().spec;
     let mut conflicts = vec![Vec::new(); oldest_first.len()];
     for (about, conflicts) in oldest_first.iter().zip(&mut conflicts) {

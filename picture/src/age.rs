@@ -1,9 +1,9 @@
 //! How long ago something was, in one unit, as kubectl shows it.
 
-use k8s_openapi::jiff::SignedDuration;
+use jiff::SignedDuration;
 
 /// `12s`, `5m`, `3h` or `4d`. The future counts as now: clocks differ a little.
-pub(super) fn text(age: SignedDuration) -> String {
+pub fn text(age: SignedDuration) -> String {
     let seconds = age.as_secs().max(0);
     match seconds {
         0..120 => format!("{seconds}s"),

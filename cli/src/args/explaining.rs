@@ -1,0 +1,170 @@
+//! The command lines of `freeport why` and `freeport explain`.
+
+use std::{path::PathBuf, time::Duration};
+
+use api::{ServiceName, name::is_dns_label};
+use clap::Args as ClapArgs;
+use picture::code::{Code, entry};
+
+use super::{Outcome, duration::duration, showing::print};
+use crate::{Error, KubeContext, WhyOptions, printable::printable, why};
+
+#[derive(ClapArgs, Debug)]
+pub(super) struct WhyArgs {
+    /// The Service, as its exporters name it.
+    #[arg(value_name = "NAMESPACE/NAME")]
+    service: String,
+    /// Cluster that imports, by ID or context [default: the first].
+    #[arg(long, value_name = "CLUSTER")]
+    from: Option<String>,
+    /// Kubeconfig of the clusters [default: as kubectl].
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of one cluster to look at [default: the current one].
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Contexts of several clusters to look at.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "context")]
+    contexts: Vec<String>,
+    /// Look at the clusters of all contexts, the current one first.
+    #[arg(long, conflicts_with_all = ["context", "contexts"])]
+    all_contexts: bool,
+    /// Context of the leader's cluster, which is looked at besides.
+    #[arg(long, value_name = "NAME")]
+    leader_context: Option<String>,
+    /// Limit of each request.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    request_timeout: Duration,
+}
+
+impl TryFrom<WhyArgs> for WhyOptions {
+    type Error = Error;
+
+    fn try_from(args: WhyArgs) -> Result<Self, Error> {
+        let service = service(&args.service)?;
+        let of = |name| KubeContext { file: args.kubeconfig.clone(), name };
+        let mut contexts = match (args.all_contexts, args.contexts.is_empty()) {
+            (true, _) => of(None).all().map_err(usage)?,
+            (false, true) => vec![of(args.context)],
+            (false, false) => args.contexts.into_iter().map(|name| of(Some(name))).collect(),
+        };
+        let names: Vec<_> = contexts.iter().filter_map(|context| context.name.as_ref()).collect();
+        if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+            return Err(Error::Argument(format!(
+                "--contexts: {:?} is named twice. try: name it once",
+                twice.1
+            )));
+        }
+        if args.leader_context.as_ref().is_some_and(|leader| !names.contains(&leader)) {
+            contexts.push(of(args.leader_context));
+        }
+        Ok(Self { service, from: args.from, contexts, limit: args.request_timeout })
+    }
+}
+
+/// What kubectl calls the kind, which is no Namespace that somebody asks about.
+const KINDS: [&str; 4] = ["svc", "service", "services", "serviceexport"];
+
+fn service(text: &str) -> Result<ServiceName, Error> {
+    let parts = text.split_once('/').filter(|(namespace, name)| {
+        is_dns_label(namespace) && is_dns_label(name) && !KINDS.contains(namespace)
+    });
+    let (namespace, name) = parts.ok_or_else(|| {
+        Error::Argument(format!("{text:?} is no NAMESPACE/NAME of a Service. try: freeport why shop/web"))
+    })?;
+    Ok(ServiceName::new(namespace, name))
+}
+
+/// What cannot be used of a kubeconfig is for who runs the command to correct.
+fn usage(error: Error) -> Error {
+    match error {
+        error @ Error::Kubeconfig { .. } => Error::Argument(error.to_string()),
+        other => other,
+    }
+}
+
+/// Prints why a Service cannot be used; whether something was found.
+pub(super) async fn show(args: WhyArgs) -> Result<Outcome, Error> {
+    let options: WhyOptions = args.try_into()?;
+    let why = Box::pin(why(&options)).await.map_err(usage)?;
+    let lines: String = why.lines.iter().map(|line| printable(line) + "\n").collect();
+    print(&lines)?;
+    Ok(match why.found {
+        Some(true) => Outcome::Problems,
+        Some(false) => Outcome::Well,
+        None => Outcome::Unseen,
+    })
+}
+
+#[derive(ClapArgs, Debug)]
+pub(super) struct ExplainArgs {
+    /// A code, as in FP501.
+    #[arg(value_name = "CODE")]
+    code: String,
+}
+
+/// Prints what is known of a code.
+pub(super) fn explain(args: &ExplainArgs) -> Result<Outcome, Error> {
+    let code: Code = args.code.parse().map_err(Error::Argument)?;
+    print(&entry(code).map(picture::code::Entry::text).unwrap_or_default())?;
+    Ok(Outcome::Well)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        why: WhyArgs,
+    }
+
+    fn options(line: &str) -> Result<WhyOptions, String> {
+        let words = ["why"].into_iter().chain(line.split_whitespace());
+        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        line.why.try_into().map_err(|error: Error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_no_service_is_said_with_an_example() {
+        for wrong in ["web", "svc/web", "service/web", "shop/", "/web", "shop/web/x", "Shop/web"] {
+            let error = options(wrong).unwrap_err();
+            assert!(error.contains(&format!("{wrong:?}")) && error.contains("try: "), "{error}");
+        }
+        let right = options("shop/web").unwrap();
+        assert_eq!((right.service.to_string(), right.limit.as_secs()), ("shop/web".into(), 10));
+    }
+
+    #[test]
+    fn one_cluster_several_or_all_are_looked_at_each_once() {
+        let names = |line: &str| -> Result<Vec<Option<String>>, String> {
+            Ok(options(line)?.contexts.into_iter().map(|context| context.name).collect())
+        };
+        let some = |names: &[&str]| -> Result<Vec<Option<String>>, String> {
+            Ok(names.iter().map(|name| Some((*name).to_owned())).collect())
+        };
+        assert_eq!(names("a/b"), Ok(vec![None]));
+        assert_eq!(names("a/b --context west --leader-context hub"), some(&["west", "hub"]));
+        assert_eq!(names("a/b --contexts west,hub --leader-context hub"), some(&["west", "hub"]));
+        assert!(names("a/b --contexts west,hub,west").unwrap_err().contains("\"west\" is named twice"));
+        assert!(names("a/b --contexts west --all-contexts").is_err());
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let config = "{current-context: west, contexts: [{name: hub}, {name: west}, {name: east}]}";
+        file.write_all(config.as_bytes()).unwrap();
+        let all = format!("a/b --all-contexts --kubeconfig {}", file.path().display());
+        assert_eq!(names(&all), some(&["west", "hub", "east"]));
+        assert!(names("a/b --all-contexts --kubeconfig /nowhere").unwrap_err().contains("/nowhere"));
+    }
+
+    #[test]
+    fn a_code_that_nobody_has_is_wrong_usage() {
+        let explain = |code: &str| explain(&ExplainArgs { code: code.into() });
+        assert!(matches!(explain("FP999"), Err(Error::Argument(_))));
+        assert!(matches!(explain("fp501"), Ok(Outcome::Well)));
+    }
+}

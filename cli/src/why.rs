@@ -1,0 +1,130 @@
+//! `freeport why`: looks at several clusters at once and says why one of them cannot use a Service of the others. Writes nothing. What
+//! follows from what is seen is decided in [`picture`].
+
+mod look;
+
+use std::time::Duration;
+
+use api::ServiceName;
+use futures::future::join_all;
+use k8s_openapi::jiff::Timestamp;
+use picture::{
+    cluster::Cluster as Known,
+    why::{Picture, why as walk},
+};
+
+use crate::{Error, KubeContext, cluster::Cluster};
+
+/// What to look at.
+#[derive(Clone, Debug)]
+pub struct WhyOptions {
+    /// The Service.
+    pub service: ServiceName,
+    /// Cluster that imports, by ID or context; without it, that of the first context.
+    pub from: Option<String>,
+    /// The clusters to look at.
+    pub contexts: Vec<KubeContext>,
+    /// How long one request may take.
+    pub limit: Duration,
+}
+
+/// What was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Why {
+    /// Notes, a line or more for each step, and the verdict. Some words are those of other clusters.
+    pub lines: Vec<String>,
+    /// Whether something is broken or degraded; none if no cluster could be looked at.
+    pub found: Option<bool>,
+}
+
+/// Looks at all clusters at once. A cluster that does not answer costs one limit, and is a note.
+///
+/// # Errors
+/// [`Error::Kubeconfig`], and [`Error::Argument`] if nothing is known of the importing cluster.
+pub async fn why(options: &WhyOptions) -> Result<Why, Error> {
+    let mut clusters = Vec::new();
+    for context in &options.contexts {
+        clusters.push(Cluster::open(context).await?.within(options.limit));
+    }
+    let looks = clusters.iter().map(|cluster| Box::pin(look::look(cluster, &options.service)));
+    let known = join_all(looks).await;
+    let (clusters, mut lines) = each_once(known);
+    for cluster in &clusters {
+        let gap = cluster.unseen().map(|gap| format!("note: {} was not looked at: {gap}", cluster.context));
+        lines.extend(gap);
+    }
+    if clusters.iter().all(|cluster| cluster.unseen().is_some()) {
+        lines.push("no cluster could be looked at".to_owned());
+        return Ok(Why { lines, found: None });
+    }
+    let picture = Picture { service: options.service.clone(), clusters, now: Timestamp::now() };
+    let walk = walk(&picture, options.from.as_deref()).map_err(Error::Argument)?;
+    lines.extend(walk.text());
+    Ok(Why { lines, found: Some(!walk.findings.is_empty()) })
+}
+
+/// Each cluster once, whatever the number of its contexts, and a note on those that are left out.
+fn each_once(all: Vec<Known>) -> (Vec<Known>, Vec<String>) {
+    let (mut once, mut notes) = (Vec::<Known>::new(), Vec::new());
+    for cluster in all {
+        let is_same =
+            |other: &&Known| matches!((&other.uid, &cluster.uid), (Ok(one), Ok(other)) if one == other);
+        match once.iter().find(is_same) {
+            Some(first) => notes.push(format!(
+                "note: contexts {} and {} are of one cluster, which counts once",
+                first.context, cluster.context
+            )),
+            None => once.push(cluster),
+        }
+    }
+    (once, notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use picture::cluster::Gap;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn clusters_that_do_not_answer_are_notes_and_nothing_is_known_then() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let config = "{clusters: [{name: n, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: n, user: {}}], \
+                      contexts: [{name: a, context: {cluster: n, user: n}}, {name: b, context: {cluster: n, user: n}}]}";
+        file.write_all(config.as_bytes()).unwrap();
+        let of = |name: &str| KubeContext { file: Some(file.path().into()), name: Some(name.into()) };
+        let options = WhyOptions {
+            service: ServiceName::new("shop", "web"),
+            from: None,
+            contexts: vec![of("a"), of("b")],
+            limit: Duration::from_secs(5),
+        };
+        let Why { lines, found } = why(&options).await.unwrap();
+        assert_eq!((found, lines.len()), (None, 3), "{lines:?}");
+        for (line, name) in lines.iter().zip(["a", "b"]) {
+            assert!(line.starts_with(&format!("note: {name} was not looked at: {name}: cannot ")), "{line}");
+        }
+    }
+
+    #[test]
+    fn two_contexts_of_one_cluster_count_once_and_unknown_ones_each() {
+        let of = |context: &str, uid: Result<&str, Gap>| {
+            let uid = uid.map(str::to_owned);
+            Known { uid, ..Known::unknown(context, &Gap::NotLooked) }
+        };
+        let all = vec![
+            of("east", Ok("1")),
+            of("west", Ok("2")),
+            of("east-admin", Ok("1")),
+            of("a", Err(Gap::NotLooked)),
+            of("b", Err(Gap::NotLooked)),
+        ];
+        let (once, notes) = each_once(all);
+        let names: Vec<_> = once.iter().map(|cluster| cluster.context.as_str()).collect();
+        assert_eq!(names, ["east", "west", "a", "b"]);
+        assert_eq!(notes, ["note: contexts east and east-admin are of one cluster, which counts once"]);
+    }
+}

@@ -1,0 +1,88 @@
+//! `freeport why` of set-ups that are broken in one way each, and mended by the command that it prints where there is one.
+
+use e2e::waiting::{VOUCHED, within};
+
+use crate::cli::member_set::{MemberSet, alone};
+
+const NS: &str = "why";
+
+#[e2e::test]
+fn each_cause_is_named_by_its_code_and_is_gone_when_it_is_mended() {
+    alone(async |set| {
+        set.join("east").await;
+        let (leader, east, west) = (set.cluster("leader"), set.cluster("east"), set.cluster("west"));
+        east.create_namespace(NS).await;
+        east.service(NS, "web", &[("http", 80)]).await;
+        east.slice(NS, "web", "web-1", &["10.2.0.1"], &[("http", 8080)]).await;
+        mended(set, "web", "FP201").await;
+
+        // It exports now, and west has no such Namespace.
+        mended(set, "web", "FP501").await;
+        well(set, "web").await;
+
+        west.service(NS, "antrea-mc-taken", &[("http", 80)]).await;
+        east.exported(NS, "taken", &["10.2.0.2"]).await;
+        mended(set, "taken", "FP502").await;
+        well(set, "taken").await;
+
+        leader.create_namespace(NS).await;
+        leader.service(NS, "web", &[("http", 8080)]).await;
+        leader.slice(NS, "web", "web-1", &["10.1.0.1"], &[("http", 8080)]).await;
+        leader.export(NS, "web").await;
+        let said = found(set, "web", "FP401").await;
+        assert!(said.contains("west can use why/web in part (FP401)"), "{said}");
+        leader.unexport(NS, "web").await;
+        well(set, "web").await;
+
+        nothing_is_written(set).await;
+        let clusters = set.clusters;
+        clusters.freeport("why why/web --context nowhere").await.misused(&["\"nowhere\"", "west"]);
+        clusters.freeport("why why/web --context west --from north").await.misused(&["\"north\"", "west"]);
+        clusters.freeport("explain fp501").await.reported(0, &["FP501: ", "create namespace NAMESPACE"]);
+        for cluster in [leader, east, west] {
+            cluster.release_namespace(NS).await;
+        }
+    });
+}
+
+fn line(service: &str) -> String {
+    format!("why {NS}/{service} --from west --contexts west,east --leader-context leader")
+}
+
+/// Waits until `freeport why` names the code, and no other one; what it prints.
+async fn found(set: &MemberSet, service: &str, code: &str) -> String {
+    within(VOUCHED, &format!("{code} of {service}"), async || {
+        let ran = set.clusters.freeport(&line(service)).await;
+        let codes = ran.stdout.lines().filter(|line| line.contains(" FP")).count();
+        match ran.code == Some(1) && ran.stdout.contains(&format!(" {code} ")) && codes == 1 {
+            true => Ok(ran.stdout),
+            false => Err(ran.to_string()),
+        }
+    })
+    .await
+}
+
+/// Waits for the code, and runs the command that is to be tried.
+async fn mended(set: &MemberSet, service: &str, code: &str) {
+    let said = found(set, service, code).await;
+    let (_, command) = said.trim_end().rsplit_once("try: ").expect("there is something to try");
+    set.clusters.shell(command).await.succeeded();
+}
+
+/// Waits until nothing is found.
+async fn well(set: &MemberSet, service: &str) {
+    within(VOUCHED, &format!("{service} is well"), async || {
+        let ran = set.clusters.freeport(&line(service)).await;
+        let is_well = ran.code == Some(0) && ran.stdout.contains("FP606") && ran.stderr.is_empty();
+        if is_well { Ok(()) } else { Err(ran.to_string()) }
+    })
+    .await;
+}
+
+async fn nothing_is_written(set: &MemberSet) {
+    for cluster in ["leader", "west"] {
+        let before = set.clusters.written_by_people(cluster).await;
+        set.clusters.freeport(&line("web")).await.succeeded();
+        assert_eq!(set.clusters.written_by_people(cluster).await, before, "{cluster}");
+    }
+}

@@ -1,0 +1,156 @@
+//! What is known of one cluster, as far as one Service is concerned.
+
+use std::fmt;
+
+use api::{lease::LeaseView, view::Meta};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
+use kube::ResourceExt;
+
+use crate::view::{
+    ClusterSetView, MergedView, PodView, RecordView, ServiceExportView, ServiceImportView, ServiceView,
+    SliceView,
+};
+
+/// One part of what was asked for, or why it is not known.
+pub type Seen<T> = Result<T, Gap>;
+
+/// Why a part is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// Nobody asked.
+    NotLooked,
+    /// The API server does not answer, or does not accept the credential: a sentence.
+    NoAnswer(String),
+    /// A right is missing, in the API server's words.
+    Forbidden(String),
+    /// The API server does not know the kind.
+    NoKind,
+    /// Something else, in the API server's words.
+    Failed(String),
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotLooked => f.write_str("not looked at"),
+            Self::NoAnswer(why) => f.write_str(why),
+            Self::Forbidden(why) => write!(f, "forbidden: {why}"),
+            Self::NoKind => f.write_str("the API server does not know the kind"),
+            Self::Failed(why) => write!(f, "cannot be read: {why}"),
+        }
+    }
+}
+
+/// What is known of one cluster.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// How commands name it.
+    pub context: String,
+    /// uid of its Namespace kube-system.
+    pub uid: Seen<String>,
+    /// ClusterSets of its member.
+    pub sets: Seen<Vec<ClusterSetView>>,
+    /// Lease that its member renews here.
+    pub lease: Seen<Option<LeaseView>>,
+    /// Deployment of its member.
+    pub deployment: Seen<Option<Deployment>>,
+    /// Pods of its member.
+    pub pods: Seen<Vec<PodView>>,
+    /// The Namespace of the Service.
+    pub namespace: Seen<Option<Meta<Namespace>>>,
+    /// ServiceExports in that Namespace.
+    pub exports: Seen<Vec<ServiceExportView>>,
+    /// Services in that Namespace.
+    pub services: Seen<Vec<ServiceView>>,
+    /// The ServiceImport of that name.
+    pub import: Seen<Option<ServiceImportView>>,
+    /// EndpointSlices in that Namespace, of the Service and of its import.
+    pub slices: Seen<Vec<SliceView>>,
+    /// Common Areas of ClusterSets that it leads.
+    pub areas: Seen<Vec<Area>>,
+}
+
+/// What is known of a Common Area.
+#[derive(Clone, Debug)]
+pub struct Area {
+    /// Its Namespace.
+    pub namespace: String,
+    /// ClusterSets in it.
+    pub sets: Seen<Vec<ClusterSetView>>,
+    /// Leases of daemons.
+    pub leases: Seen<Vec<LeaseView>>,
+    /// Records about the Service.
+    pub records: Seen<Vec<RecordView>>,
+    /// The ResourceImport of the Service.
+    pub merged: Seen<Option<MergedView>>,
+}
+
+impl Cluster {
+    /// A cluster of which nothing is known, and why.
+    pub fn unknown(context: impl Into<String>, gap: &Gap) -> Self {
+        Self {
+            context: context.into(),
+            uid: Err(gap.clone()),
+            sets: Err(gap.clone()),
+            lease: Err(gap.clone()),
+            deployment: Err(gap.clone()),
+            pods: Err(gap.clone()),
+            namespace: Err(gap.clone()),
+            exports: Err(gap.clone()),
+            services: Err(gap.clone()),
+            import: Err(gap.clone()),
+            slices: Err(gap.clone()),
+            areas: Err(gap.clone()),
+        }
+    }
+
+    /// Whether nothing that matters could be read; then why.
+    pub fn unseen(&self) -> Option<&Gap> {
+        let Self { sets, exports, services, import, areas, .. } = self;
+        let is_seen = sets.is_ok() || exports.is_ok() || services.is_ok() || import.is_ok() || areas.is_ok();
+        sets.as_ref().err().filter(|_| !is_seen)
+    }
+
+    /// Its ClusterSet as a member, if it has one.
+    pub fn set(&self) -> Option<&ClusterSetView> {
+        self.sets.as_ref().ok()?.first()
+    }
+
+    /// Its ID, as far as it belongs to a ClusterSet.
+    pub fn id(&self) -> Option<&str> {
+        self.set()?.cluster_id()
+    }
+
+    /// What people call it: its ID, or its context without one.
+    pub fn title(&self) -> &str {
+        self.id().unwrap_or(&self.context)
+    }
+
+    /// Its ServiceExport of this name.
+    pub fn export(&self, name: &str) -> Option<&ServiceExportView> {
+        self.exports.as_ref().ok()?.iter().find(|export| export.name_any() == name)
+    }
+
+    /// Its Service of this name.
+    pub fn service(&self, name: &str) -> Option<&ServiceView> {
+        self.services.as_ref().ok()?.iter().find(|service| service.name_any() == name)
+    }
+}
+
+impl Area {
+    /// Name of its ClusterSet.
+    pub fn set(&self) -> Option<String> {
+        Some(self.sets.as_ref().ok()?.first()?.name_any())
+    }
+
+    /// The Lease of this name.
+    pub fn lease(&self, name: &str) -> Option<&LeaseView> {
+        self.leases.as_ref().ok()?.iter().find(|lease| lease.name_any() == name)
+    }
+
+    /// IDs of members that have a Lease.
+    pub fn members(&self) -> impl Iterator<Item = String> {
+        let leases = self.leases.as_deref().unwrap_or_default().iter().filter(|lease| !lease.has_left());
+        leases.filter_map(|lease| api::name::member_of_lease(&lease.name_any()).map(str::to_owned))
+    }
+}

@@ -1,0 +1,24 @@
+//! What is known of a whole ClusterSet from listed objects of any number of clusters, and what follows from it: findings with codes.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`step`] | the steps from the exporters of a Service to an importer |
+//! | [`view`] | objects as they are read |
+//! | [`sign`] | what the last renewal of a Lease shows |
+//! | [`age`] | how long ago something was, in words |
+//! | [`cluster`] | what is known of one cluster, gaps included |
+//! | [`code`] | the table of codes: title, cause, what to try |
+//! | [`finding`] | one finding: a code, and what is so in these clusters |
+//! | [`why`](mod@why) | walks from the exporters of a Service to one importer, and stops where it is broken |
+//!
+//! No IO and no clock: the time is an argument. What could not be looked at is a [`Gap`](cluster::Gap), never an error.
+
+pub mod age;
+pub mod cluster;
+pub mod code;
+pub mod finding;
+mod near;
+pub mod sign;
+pub mod step;
+pub mod view;
+pub mod why;

@@ -1,0 +1,330 @@
+//! Objects as they are read: only the fields that are used, and a part that does not decode hides nothing but itself.
+
+use std::collections::BTreeMap;
+
+use api::{
+    cluster_set::{ClusterSet, ClusterSetSpec, ClusterSetStatus, READY},
+    condition::AntreaCondition,
+    label,
+    mcs::{ServiceExport, ServiceImport},
+    resource_export::{ResourceExport, ResourceExportStatus, SERVICE, ServicePayload},
+    resource_import::{Exporter, ResourceImport},
+    view::{Lenient, is_written_by, lean, or_default, ours_annotated, sourced},
+};
+use k8s_openapi::api::{
+    core::v1::{Pod, PodStatus, Service},
+    discovery::v1::EndpointSlice,
+};
+use kube::{Resource, api::ObjectMeta};
+use serde::Deserialize;
+
+/// A ClusterSet, of a member or of a Common Area.
+#[derive(Resource, Clone, Debug, Default, Deserialize)]
+#[resource(inherit = ClusterSet)]
+pub struct ClusterSetView {
+    /// Without annotations.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    /// Its spec.
+    #[serde(default)]
+    pub spec: Lenient<Option<ClusterSetSpec>>,
+    /// Its status.
+    #[serde(default)]
+    pub status: Lenient<ClusterSetStatus>,
+}
+
+impl ClusterSetView {
+    /// ID of this cluster, unless a ClusterClaim says it.
+    pub fn cluster_id(&self) -> Option<&str> {
+        filled(Some(&self.spec()?.cluster_id))
+    }
+
+    /// ID of the cluster that leads.
+    pub fn leader_id(&self) -> Option<&str> {
+        filled(self.spec()?.leaders.first()?.cluster_id.as_ref())
+    }
+
+    /// URL of the leader's API server.
+    pub fn server(&self) -> Option<&str> {
+        filled(self.spec()?.leaders.first()?.server.as_ref())
+    }
+
+    fn spec(&self) -> Option<&ClusterSetSpec> {
+        self.spec.0.as_ref().ok()?.as_ref()
+    }
+
+    /// Its conditions.
+    pub fn conditions(&self) -> &[AntreaCondition] {
+        self.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default()
+    }
+
+    /// Its condition `Ready`.
+    pub fn ready(&self) -> Option<&AntreaCondition> {
+        self.condition(READY)
+    }
+
+    /// Its condition of this type.
+    pub fn condition(&self, type_: &str) -> Option<&AntreaCondition> {
+        of_type(self.conditions(), type_)
+    }
+
+    /// Whether the status is about the spec as it is now.
+    pub fn is_observed(&self) -> bool {
+        self.status.0.as_ref().is_ok_and(|status| status.observed_generation == self.metadata.generation)
+    }
+}
+
+fn filled(text: Option<&String>) -> Option<&str> {
+    text.map(String::as_str).filter(|text| !text.is_empty())
+}
+
+/// The condition of this type.
+pub fn of_type<'a>(conditions: &'a [AntreaCondition], type_: &str) -> Option<&'a AntreaCondition> {
+    conditions.iter().find(|condition| condition.type_.as_deref() == Some(type_))
+}
+
+/// A ServiceExport.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ServiceExport)]
+pub struct ServiceExportView {
+    /// Without annotations.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    /// Its conditions.
+    #[serde(default)]
+    pub status: Lenient<Conditions>,
+}
+
+impl ServiceExportView {
+    /// Its condition of this type.
+    pub fn condition(&self, type_: &str) -> Option<&AntreaCondition> {
+        of_type(&self.status.0.as_ref().ok()?.conditions, type_)
+    }
+}
+
+/// A ServiceImport.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ServiceImport)]
+pub struct ServiceImportView {
+    /// With the names of those of our daemons that wrote it.
+    #[serde(deserialize_with = "ours_annotated")]
+    pub metadata: ObjectMeta,
+    /// Its conditions.
+    #[serde(default)]
+    pub status: Lenient<Conditions>,
+}
+
+impl ServiceImportView {
+    /// Its condition of this type.
+    pub fn condition(&self, type_: &str) -> Option<&AntreaCondition> {
+        of_type(&self.status.0.as_ref().ok()?.conditions, type_)
+    }
+
+    /// Whether freeport-member wrote it.
+    pub fn is_ours(&self) -> bool {
+        is_written_by(&self.metadata, label::MEMBER)
+    }
+
+    /// Reports whether freeport-member wrote it or its status. Nobody keeps a copy that a user made of it.
+    pub fn is_members(&self) -> bool {
+        self.is_ours() || self.status.0.as_ref().is_ok_and(|status| !status.conditions.is_empty())
+    }
+}
+
+/// Conditions of whoever wrote them. Those of Kubernetes and of Antrea have the same fields.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Conditions {
+    /// The conditions.
+    pub conditions: Vec<AntreaCondition>,
+}
+
+/// A Service.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = Service)]
+pub struct ServiceView {
+    /// With the names of those of our daemons that wrote it.
+    #[serde(deserialize_with = "ours_annotated")]
+    pub metadata: ObjectMeta,
+    /// What is looked at of its spec.
+    #[serde(default)]
+    pub spec: Lenient<ServiceSpec>,
+}
+
+/// What is looked at of a Service.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ServiceSpec {
+    /// `ClusterIP`, `ExternalName`, ...
+    #[serde(rename = "type")]
+    pub type_: Option<String>,
+    /// Labels of its Pods; none if somebody else writes its EndpointSlices.
+    #[serde(deserialize_with = "or_default")]
+    pub selector: BTreeMap<String, String>,
+}
+
+impl ServiceView {
+    /// Whether freeport-member wrote it.
+    pub fn is_ours(&self) -> bool {
+        is_written_by(&self.metadata, label::MEMBER)
+    }
+
+    /// Whether it is only another name.
+    pub fn is_external_name(&self) -> bool {
+        matches!(&self.spec.0, Ok(spec) if spec.type_.as_deref() == Some("ExternalName"))
+    }
+}
+
+/// An EndpointSlice.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = EndpointSlice)]
+pub struct SliceView {
+    /// Without annotations.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    /// Its endpoints.
+    #[serde(default)]
+    pub endpoints: Lenient<Option<Vec<Endpoint>>>,
+}
+
+/// An endpoint.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Endpoint {
+    /// Whether it can answer.
+    #[serde(deserialize_with = "or_default")]
+    pub conditions: EndpointConditions,
+}
+
+/// Whether an endpoint can answer.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct EndpointConditions {
+    /// Not said means that it is.
+    pub ready: Option<bool>,
+}
+
+impl SliceView {
+    /// Number of its endpoints, and of those that are ready.
+    pub fn count(&self) -> (usize, usize) {
+        let endpoints = self.endpoints.0.as_ref().ok().and_then(Option::as_deref).unwrap_or_default();
+        let ready = endpoints.iter().filter(|endpoint| endpoint.conditions.ready != Some(false)).count();
+        (endpoints.len(), ready)
+    }
+
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.metadata.labels.as_ref()?.get(key).map(String::as_str)
+    }
+}
+
+/// A ResourceExport.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ResourceExport)]
+pub struct RecordView {
+    /// Name, times, and labels that say whose it is.
+    #[serde(deserialize_with = "sourced")]
+    pub metadata: ObjectMeta,
+    /// What is looked at of its spec.
+    #[serde(default)]
+    pub spec: Lenient<RecordSpec>,
+    /// The leader's word on it.
+    #[serde(default)]
+    pub status: Lenient<ResourceExportStatus>,
+}
+
+/// What a record is about.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RecordSpec {
+    /// ID of the cluster that exports.
+    #[serde(rename = "clusterID")]
+    pub cluster_id: Option<String>,
+    /// `Service`, `EndpointSlice`, ...
+    pub kind: Option<String>,
+    /// The Service, for kind `Service`.
+    pub service: Lenient<Option<ServicePayload>>,
+}
+
+impl RecordView {
+    /// ID of the cluster that exports the Service with it; none if it is about something else, or withdraws the Service.
+    pub fn exporter(&self) -> Option<&str> {
+        let spec = self.spec.0.as_ref().ok()?;
+        let is_withdrawn = matches!(&spec.service.0, Ok(Some(service)) if service.withdrawn);
+        let is_offer = spec.kind.as_deref() == Some(SERVICE) && !is_withdrawn;
+        spec.cluster_id.as_deref().filter(|_| is_offer)
+    }
+
+    /// What it exports.
+    pub fn payload(&self) -> Option<&ServicePayload> {
+        self.spec.0.as_ref().ok()?.service.0.as_ref().ok()?.as_ref()
+    }
+
+    /// Why the leader refuses it, if it does.
+    pub fn failure(&self) -> Option<&AntreaCondition> {
+        of_type(&self.status.0.as_ref().ok()?.conditions, api::resource_export::FAILURE)
+    }
+}
+
+/// A ResourceImport.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = ResourceImport)]
+pub struct MergedView {
+    /// Without annotations.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    /// Who takes part.
+    #[serde(default)]
+    pub spec: Lenient<MergedSpec>,
+}
+
+/// Who takes part in a merged Service.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct MergedSpec {
+    /// Oldest export first.
+    #[serde(deserialize_with = "or_default")]
+    pub exporters: Vec<Exporter>,
+}
+
+impl MergedView {
+    /// Who takes part, oldest export first.
+    pub fn exporters(&self) -> &[Exporter] {
+        self.spec.0.as_ref().map(|spec| spec.exporters.as_slice()).unwrap_or_default()
+    }
+}
+
+/// A Pod of a daemon.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = Pod)]
+pub struct PodView {
+    /// Without annotations.
+    #[serde(deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    /// Its state.
+    #[serde(default)]
+    pub status: Lenient<PodStatus>,
+}
+
+/// Reasons of a container that waits for an image it will not get.
+const NO_IMAGE: [&str; 3] = ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"];
+
+impl PodView {
+    /// What its container waits for, or how it ended last: reason and message.
+    pub fn state(&self) -> Option<(String, String)> {
+        let status = self.status.0.as_ref().ok()?;
+        let state =
+            status.container_statuses.iter().flatten().find_map(|container| container.state.clone())?;
+        let (reason, message) = match (state.waiting, state.terminated) {
+            (Some(waiting), _) => (waiting.reason, waiting.message),
+            (None, Some(ended)) => (ended.reason, ended.message),
+            (None, None) => return None,
+        };
+        Some((reason.unwrap_or_default(), message.unwrap_or_default()))
+    }
+
+    /// Whether its image cannot be pulled.
+    pub fn lacks_image(&self) -> bool {
+        self.state().is_some_and(|(reason, _)| NO_IMAGE.contains(&reason.as_str()))
+    }
+}
