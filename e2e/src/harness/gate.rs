@@ -53,10 +53,6 @@ pub const GATE: &[(&str, &str)] = &[
     // Commands.
     ("bind::commands::from_a_provider_to_a_status_and_back_by_commands", "`freeport bind`"),
     ("cli::pair::a_pair_from_nothing", "`init`, `join`, `status`"),
-    (
-        "cli::why::each_cause_is_named_by_its_code_and_is_gone_when_it_is_mended",
-        "`why`: four causes, each mended by the command that it prints",
-    ),
     ("cli::dns::names_are_given_and_taken_back_to_the_byte", "`dns`"),
     ("cli::leave::who_leaves_and_uninstalls_has_what_was_there_before", "`leave`"),
     (

@@ -65,7 +65,7 @@ async fn found(set: &MemberSet, service: &str, code: &str) -> String {
 /// Waits for the code, and runs the command that is to be tried.
 async fn mended(set: &MemberSet, service: &str, code: &str) {
     let said = found(set, service, code).await;
-    let (_, command) = said.trim_end().rsplit_once("try: ").expect("there is something to try");
+    let (_, command) = said.trim_end().rsplit_once("try: ").unwrap();
     set.clusters.shell(command).await.succeeded();
 }
 
