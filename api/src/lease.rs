@@ -97,15 +97,9 @@ impl LeaseView {
         self.spec.0.as_ref().ok()
     }
 
-    /// How far its holder is with what it has to write. A word we do not know vouches for nothing.
+    /// How far its holder is with what it has to write.
     pub fn settled(&self) -> Settled {
-        match self.says(label::SETTLED) {
-            Some(label::TRUE) => Settled::Yes,
-            Some(label::WRITING) => {
-                Settled::Writing(Unwritten::said(self.says(label::UNWRITTEN), self.renew_time()))
-            }
-            _ => Settled::No,
-        }
+        Settled::said(self.says(label::SETTLED), self.says(label::UNWRITTEN), self.renew_time())
     }
 
     /// Who holds it; none if nobody does.
@@ -239,6 +233,15 @@ impl Settled {
             (false, _) => Self::No,
             (true, false) => Self::Writing(unwritten),
             (true, true) => Self::Yes,
+        }
+    }
+
+    /// Reads the two annotations of a Lease that was renewed at that time. A word we do not know vouches for nothing.
+    fn said(word: Option<&str>, unwritten: Option<&str>, renewed: Option<Timestamp>) -> Self {
+        match word {
+            Some(label::TRUE) => Self::Yes,
+            Some(label::WRITING) => Self::Writing(Unwritten::said(unwritten, renewed)),
+            _ => Self::No,
         }
     }
 

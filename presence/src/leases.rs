@@ -139,7 +139,7 @@ impl Leases {
         self.restored
     }
 
-    /// uid of a writer's Lease.
+    /// uid of a writer's Lease, if that is watched.
     pub fn uid(&self, writer: &str) -> Option<String> {
         self.holders.get(writer)?.uid.clone()
     }
@@ -241,10 +241,9 @@ impl Leases {
 
     fn lose(&mut self, name: &str, now: Instant, news: &mut News) {
         let Some(heard) = self.holders.get_mut(name) else { return };
+        heard.uid = None;
         if heard.standing.take().is_some() {
             (heard.silence, heard.lost) = (None, Some(now));
-        }
-        if heard.uid.take().is_some() {
             news.turned.insert(name.to_owned());
         }
     }

@@ -97,7 +97,7 @@ impl<K: Clone + Display + Eq + Hash + Ord> Vouching<K> {
     pub fn state(&self, writer: &str) -> WriterState {
         self.leases.with(|leases| match leases.heard(writer) {
             Some(heard) if heard.left => WriterState::Left,
-            Some(_) if leases.uid(writer).is_some() => WriterState::Belongs,
+            Some(heard) if heard.standing.is_some() => WriterState::Belongs,
             _ => WriterState::Unknown,
         })
     }

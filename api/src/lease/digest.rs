@@ -1,8 +1,17 @@
-//! The Leases of all members, as the leader's Lease tells them in annotation [`MEMBERS`](label::MEMBERS): the time of that renewal, and
-//! a JSON object of what the Leases say, by cluster ID. Members watch that one Lease in place of each other's: of 500 Leases each
-//! would hear 50 renewals a second, and the API server would send 25,000.
+//! The Leases of all members, as the leader's Lease tells them in annotation [`MEMBERS`](label::MEMBERS): the time of that renewal, a
+//! word for each member that did nothing but renew its Lease ([`word`]), and a JSON object of what the other Leases say, by cluster ID.
+//! Members watch that one Lease in place of each other's: of 500 Leases each would hear 50 renewals a second, and the API server would send
+//! 25,000.
+//!
+//! A leader of an older version writes no words, and names all members in the JSON object: that is read as well. A member of an older version
+//! cannot read what is no JSON, and watches all Leases.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod word;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -14,8 +23,7 @@ use crate::{label, lacking::Lacking, name, unwritten, view::Lenient};
 
 /// An API server takes 256 KiB of annotations of one object. With more members, they watch each other's Leases.
 const BYTES: usize = 200_000;
-/// Of who holds a Lease no more is told, and of its wire version no more than the first characters.
-const HOLDER: usize = 253;
+/// Of a wire version no more than the first characters are told.
 const WIRE: usize = 32;
 
 /// What a leader's Lease tells of the Leases of members.
@@ -33,13 +41,9 @@ pub enum Told {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Entry {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uid: Option<String>,
     /// resourceVersion of the Lease. An older leader does not tell it.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    holder: Option<String>,
     /// As text: that of a time at the end of all times cannot be read again, and must not make all else unreadable.
     #[serde(skip_serializing_if = "String::is_empty")]
     renewed: String,
@@ -52,6 +56,9 @@ struct Entry {
     wire: Option<String>,
     #[serde(skip_serializing_if = "is_false")]
     left: bool,
+    /// Who holds it: not told.
+    #[serde(skip)]
+    holder: Option<String>,
     /// Namespaces that its cluster lacks: [`lacking`](Digest::lacking) tells them.
     #[serde(skip)]
     lacks: Option<BTreeSet<String>>,
@@ -65,23 +72,25 @@ impl Entry {
     fn of(lease: &LeaseView) -> Self {
         let (settled, renewed) = (lease.settled(), lease.renew_time());
         Self {
-            uid: lease.uid(),
             version: lease.resource_version(),
-            holder: lease.holder().filter(|holder| holder.len() <= HOLDER).map(str::to_owned),
             renewed: renewed.map(unwritten::time).unwrap_or_default(),
             seconds: lease.stale().as_secs(),
             settled: settled.word().to_owned(),
             unwritten: renewed.map(|at| settled.unwritten(at)).unwrap_or_default(),
             wire: lease.wire().map(|wire| wire.chars().take(WIRE).collect()),
             left: lease.has_left(),
+            holder: lease.holder().map(str::to_owned),
             lacks: lease.lacks(),
         }
     }
 
+    /// The Lease, with a time as exact as a word can say it: a renewal must not look like another one if it is told in another form.
     fn lease(self, cluster: &str) -> LeaseView {
+        let settled = Settled::said(Some(&self.settled), Some(&self.unwritten), renewed(&self.renewed));
+        let renewed = renewed(&self.renewed).and_then(|at| word::time(word::tenths(at)));
         let said = [
-            (label::SETTLED, Some(self.settled)),
-            (label::UNWRITTEN, Some(self.unwritten)),
+            (label::SETTLED, Some(settled.word().to_owned())),
+            (label::UNWRITTEN, renewed.map(|at| settled.unwritten(at))),
             (label::WIRE, self.wire),
             (label::LEFT, Some(self.left.to_string())),
         ];
@@ -90,15 +99,14 @@ impl Entry {
         let name = Some(name::member_lease(cluster));
         let metadata = ObjectMeta {
             name,
-            uid: self.uid,
             resource_version: self.version,
             annotations: Some(annotations),
             ..ObjectMeta::default()
         };
         let spec = Spec {
-            holder_identity: Lenient(Ok(self.holder)),
             lease_duration_seconds: Lenient(Ok(i32::try_from(self.seconds).ok())),
-            renew_time: Lenient(Ok(renewed(&self.renewed).map(MicroTime))),
+            renew_time: Lenient(Ok(renewed.map(MicroTime))),
+            ..Spec::default()
         };
         LeaseView { metadata, spec: Lenient(Ok(spec)) }
     }
@@ -146,12 +154,12 @@ impl Digest {
         leases.iter().fold(is_gone, |soon, lease| self.apply(lease) | soon)
     }
 
-    /// The annotation of a leader's Lease that is renewed at that time.
-    pub fn annotation(&self, at: Timestamp) -> String {
+    /// The annotation of a leader's Lease that is renewed at that time, and stale after `stale`, as most Leases are.
+    pub fn annotation(&self, at: Timestamp, stale: Duration) -> String {
         let with = |entry: &Entry| entry.clone();
         // Of who writes, and does not say what, nothing is believed.
         let without = |entry: &Entry| Entry { unwritten: String::new(), ..entry.clone() };
-        self.say(at, with).or_else(|| self.say(at, without)).unwrap_or_default()
+        self.say(at, stale, with).or_else(|| self.say(at, stale, without)).unwrap_or_default()
     }
 
     /// Which members lack Namespaces, of those that have not left.
@@ -160,9 +168,10 @@ impl Digest {
         Lacking::of(present.filter_map(|(cluster, entry)| Some((cluster, entry.lacks.as_ref()?))))
     }
 
-    fn say(&self, at: Timestamp, entry: impl Fn(&Entry) -> Entry) -> Option<String> {
-        let all: BTreeMap<_, _> = self.by_cluster.iter().map(|(cluster, is)| (cluster, entry(is))).collect();
-        let said = not_yet(at) + " " + &serde_json::to_string(&all).ok()?;
+    fn say(&self, at: Timestamp, stale: Duration, entry: impl Fn(&Entry) -> Entry) -> Option<String> {
+        let all = self.by_cluster.iter().map(|(cluster, is)| (cluster.clone(), entry(is)));
+        let (words, others) = word::write(at, stale, all);
+        let said = format!("{} {words} {}", not_yet(at), serde_json::to_string(&others).ok()?);
         (said.len() <= BYTES).then_some(said)
     }
 }
@@ -184,11 +193,19 @@ impl LeaseView {
         if leases.is_empty() {
             return Told::NotYet;
         }
-        match serde_json::from_str::<BTreeMap<String, Entry>>(leases) {
-            Ok(all) => Told::Leases(all.into_iter().map(|(cluster, entry)| entry.lease(&cluster)).collect()),
-            Err(_) => Told::Nothing,
-        }
+        let all = self.renew_time().and_then(|at| read(leases, at));
+        all.map_or(Told::Nothing, |all| {
+            Told::Leases(all.into_iter().map(|(cluster, entry)| entry.lease(&cluster)).collect())
+        })
     }
+}
+
+/// What is told beside the time `at` of the renewal.
+fn read(said: &str, at: Timestamp) -> Option<BTreeMap<String, Entry>> {
+    let (words, others) = said.split_at(said.find('{')?);
+    let mut all = word::read(words, at)?;
+    all.extend(serde_json::from_str::<BTreeMap<String, Entry>>(others).ok()?);
+    Some(all)
 }
 
 /// The time that an entry says.

@@ -176,12 +176,15 @@ impl Session {
         let (watches, marked) = (self.watches.clone(), self.marked.subscribe());
         let (schemas, quota) = (self.schemas.clone(), self.access.quota.to_string());
         let (digest, silences) = (self.digest.clone(), self.access.silences.clone());
-        let noted = self.access.noted.clone();
+        let (noted, stale) = (self.access.noted.clone(), env.pace.stale());
         // What is not known is left out, and stays as it was said.
         let annotations = move |at| {
             let is_listed = watches.are_listed();
-            let leases =
-                if is_listed { digest.with(|digest| digest.annotation(at)) } else { digest::not_yet(at) };
+            let leases = if is_listed {
+                digest.with(|digest| digest.annotation(at, stale))
+            } else {
+                digest::not_yet(at)
+            };
             let known = [
                 (label::MEMBERS, Some(leases)),
                 (label::ANTREA_MEMBERS, is_listed.then(|| marked.borrow().annotation())),

@@ -24,8 +24,9 @@ const LONG_ENOUGH: u64 = 6;
 /// What was heard of the holder of a Lease.
 #[derive(Default)]
 pub(crate) struct Heard {
+    /// uid of its Lease, if that is watched.
     pub(super) uid: Option<String>,
-    /// Who holds it.
+    /// Who holds it, if it is watched.
     pub(super) holder: Option<String>,
     pub(super) renewed: Option<Timestamp>,
     /// resourceVersion of its Lease as it was heard last; 0 if that is no number.

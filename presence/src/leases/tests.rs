@@ -223,7 +223,7 @@ fn told(second: u32, others: &[(&str, u32)]) -> LeaseView {
     let time: Timestamp = format!("2026-01-01T00:00:{second:02}Z").parse().unwrap();
     serde_json::from_value(json!({
         "metadata": {"name": name::LEADER_LEASE, "annotations": {
-            label::SETTLED: label::TRUE, label::MEMBERS: digest.annotation(time),
+            label::SETTLED: label::TRUE, label::MEMBERS: digest.annotation(time, Pace::default().stale()),
         }},
         "spec": {"renewTime": format!("2026-01-01T00:00:{second:02}.000000Z")},
     }))
@@ -330,6 +330,49 @@ fn a_renewal_that_the_leader_tells_of_is_older_so_that_it_takes_three() {
     let news = west.leader(20, &[("east", 9)]);
     assert!(!news.renewed.iter().any(|(lease, _)| *lease == east), "the same one");
     assert_eq!((counted(&west, &east), counted(&west, name::LEADER_LEASE)), ((1, 3), (2, 2)));
+}
+
+/// As a leader of the version before tells it: more exactly, and of all in the same form.
+fn told_before(second: u32, cluster: &str, renewed: &str) -> LeaseView {
+    let entry = json!({"uid": "u", "version": "7", "holder": "u1/a", "renewed": renewed, "seconds": 30, "settled": "true", "wire": "1"});
+    let time = format!("2026-01-01T00:00:{second:02}.000000Z");
+    let members = format!("{time} {}", json!({cluster: entry}));
+    serde_json::from_value(json!({
+        "metadata": {"name": name::LEADER_LEASE, "annotations": {label::SETTLED: label::TRUE, label::MEMBERS: members}},
+        "spec": {"renewTime": time},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_leader_of_another_version_tells_the_same() {
+    let (mut west, east) = (ByLeader::new(), name::member_lease("east"));
+    let renewed = "2026-01-01T00:00:09.123456Z";
+    let mut digest = Digest::default();
+    let mut lease = lease("east", 9);
+    lease.annotations_mut().insert(label::SETTLED.into(), label::TRUE.into());
+    lease = serde_json::from_value(json!({
+        "metadata": {"name": east, "resourceVersion": "7", "annotations": lease.annotations()},
+        "spec": {"renewTime": renewed},
+    }))
+    .unwrap();
+    digest.apply(&lease);
+    let by_new = |second: u32| {
+        let mut told = told(second, &[]);
+        let at = told.renew_time().unwrap();
+        told.annotations_mut().insert(label::MEMBERS.into(), digest.annotation(at, Pace::default().stale()));
+        told
+    };
+    west.hear(name::LEADER_LEASE, Change::Reset(vec![told_before(10, "east", renewed)]), 10);
+    for (second, told) in [(11, by_new(11)), (12, told_before(12, "east", renewed)), (13, by_new(13))] {
+        let news = west.hear(name::LEADER_LEASE, Change::Apply(told), second);
+        assert_eq!(news.tells, Some(true));
+        assert!(!news.renewed.iter().any(|(lease, _)| *lease == east), "at {second}: the same renewal");
+    }
+    assert_eq!(of(&west.leases, "east"), Standing::Unheard);
+    west.hear(name::LEADER_LEASE, Change::Apply(told_before(20, "east", "2026-01-01T00:00:19.123456Z")), 20);
+    assert_eq!(west.leases.heard(&east).unwrap().renewals, 1);
+    assert_eq!(west.leases.heard(&east).unwrap().version, 7);
 }
 
 #[test]
