@@ -30,6 +30,8 @@ pub(crate) struct State {
     pub(super) collections: BTreeMap<GroupResource, Collection>,
     /// Objects with ownerReferences.
     dependents: BTreeSet<(GroupResource, Key)>,
+    /// Cluster IPs of Services.
+    pub(super) cluster_ips: BTreeSet<String>,
     pub(super) pages: Pages,
     random: Random,
     pub(super) addresses: Addresses,
@@ -93,6 +95,7 @@ impl State {
             kinds: kinds.collect(),
             collections: BTreeMap::new(),
             dependents: BTreeSet::new(),
+            cluster_ips: BTreeSet::new(),
             pages: Pages::default(),
             random: Random::new(seed),
             addresses,
@@ -148,6 +151,7 @@ impl State {
                 .map(|(resource, all)| (resource.clone(), bare(all)))
                 .collect(),
             dependents: self.dependents.clone(),
+            cluster_ips: self.cluster_ips.clone(),
             pages: self.pages.emptied(),
             random: self.random,
             addresses: self.addresses,
@@ -237,6 +241,9 @@ impl State {
         value["metadata"]["resourceVersion"] = json!(version.to_string());
         let object = Object::new(value, kind.revision);
         self.note_owners(kind, &key, &object, is_deletion);
+        if kind.is_core("services") {
+            self.note_address(before.as_deref(), Some(&*object).filter(|_| !is_deletion));
+        }
         self.witness(
             &kind.plural,
             &key,
@@ -264,6 +271,14 @@ impl State {
         } else {
             self.dependents.remove(&dependent);
         }
+    }
+
+    fn note_address(&mut self, before: Option<&Object>, now: Option<&Object>) {
+        let of = |service: &Object| service.value["spec"]["clusterIP"].as_str().map(str::to_owned);
+        if let Some(address) = before.and_then(of) {
+            self.cluster_ips.remove(&address);
+        }
+        self.cluster_ips.extend(now.and_then(of));
     }
 
     /// Serves the kind of a CRD that was written; deletes the objects of one that was deleted.

@@ -142,12 +142,10 @@ impl State {
 
     /// Refuses a new Service with the cluster IP of another one.
     fn check_address(&self, new: &Value) -> Result<(), Cause> {
-        let address = &new["spec"]["clusterIP"];
-        let is_taken = |(_, other): (_, &Arc<Object>)| other.value["spec"]["clusterIP"] == *address;
-        if !address.is_string() || *address == "None" || !self.objects("", "services").any(is_taken) {
+        let address = new["spec"]["clusterIP"].as_str().unwrap_or_default();
+        if address == "None" || !self.cluster_ips.contains(address) {
             return Ok(());
         }
-        let address = address.as_str().unwrap_or_default();
         let why = format!("failed to allocate IP {address}: provided IP is already allocated");
         Err(Cause::invalid("spec.clusterIPs", &json!([address]), &why))
     }
