@@ -139,7 +139,8 @@ pub const MEMBER: &str = "freeport-member";
 /// Annotation of a member's ClusterSet: when its value changes, imports go that stay against the leader's word.
 pub const LET_GO: &str = "multicluster.freeport.dev/let-go";
 
-/// Annotation of a member's note (ConfigMap `freeport-membership`) while the cluster leaves: what API servers refuse, for `freeport leave`.
+/// Annotation of a daemon's Lease: what API servers refuse to the daemon, empty if nothing. Also of a member's note (ConfigMap
+/// `freeport-membership`) while the cluster leaves, for `freeport leave`.
 pub const REFUSED: &str = "multicluster.freeport.dev/refused";
 
 /// Annotation of the same note: addresses of imports that ended a short time ago, which they get back if they come back.

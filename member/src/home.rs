@@ -123,7 +123,11 @@ impl Home {
         let also = |_| -> Annotations {
             let lost = self.lost().map(|lost| (label::RESTORED.to_owned(), lost.text()));
             let reached = reached::text(self.reached());
-            lost.into_iter().chain([(label::REACHED.to_owned(), reached)]).collect()
+            // The ClusterSet reports it, unless the status of the ClusterSet is what is refused.
+            let refused = env.metrics.refusals().message(&env.metrics.area()).unwrap_or_default();
+            let known = [(label::REACHED, reached), (label::REFUSED, refused)];
+            let known = known.into_iter().map(|(key, text)| (key.to_owned(), text));
+            lost.into_iter().chain(known).collect()
         };
         let no_news = Notify::new();
         let keep = async {

@@ -176,7 +176,7 @@ impl Session {
         let (watches, marked) = (self.watches.clone(), self.marked.subscribe());
         let (schemas, quota) = (self.schemas.clone(), self.access.quota.to_string());
         let (digest, silences) = (self.digest.clone(), self.access.silences.clone());
-        let (noted, stale) = (self.access.noted.clone(), env.pace.stale());
+        let (noted, stale, metrics) = (self.access.noted.clone(), env.pace.stale(), env.metrics.clone());
         // What is not known is left out, and stays as it was said.
         let annotations = move |at| {
             let is_listed = watches.are_listed();
@@ -196,6 +196,7 @@ impl Session {
                     is_listed.then(|| lease::lacking(&digest.with(|digest| digest.lacking()), at)),
                 ),
                 (label::SILENT, silences.with(|silences| silences.annotation())),
+                (label::REFUSED, Some(metrics.refusals().message(&metrics.area()).unwrap_or_default())),
             ];
             known.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
         };

@@ -146,7 +146,8 @@ impl Verdict<'_> {
     }
 }
 
-fn accepts_writes(set: &ClusterSetView) -> bool {
+/// Reports whether the ClusterSet says nothing of refused writes.
+pub(super) fn accepts_writes(set: &ClusterSetView) -> bool {
     set.condition(WRITES_ACCEPTED).is_none_or(|said| said.status.as_deref() == Some(TRUE))
 }
 

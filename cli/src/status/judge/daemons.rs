@@ -6,16 +6,17 @@ use api::{
     name,
 };
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
+use kube::ResourceExt;
 use picture::age;
 
-use super::Verdict;
+use super::{Verdict, belonging::accepts_writes};
 use crate::{
     objects::SYSTEM,
     status::{
         found::{Found, Gap, Part, Why},
         report::ActiveReplica,
     },
-    view::{Sign, live_holder, sign},
+    view::{ClusterSetView, Sign, live_holder, sign},
 };
 
 /// What a daemon's Deployment shows of the daemon.
@@ -46,17 +47,38 @@ impl Verdict<'_> {
                 );
             }
             Some(Some(lease)) => match sign(lease, self.now) {
-                Sign::Alive => {}
+                Sign::Alive => {
+                    self.refused_to(&place, lease, label::MEMBER, found.sets.as_deref().unwrap_or_default())
+                }
                 Sign::Ahead(by) => self.ahead(&place, by),
                 Sign::Silent => {
                     let what = format!("freeport-member does not renew its Lease: {}", self.silence(lease));
-                    self.problem(place, what, "start freeport-member for this cluster, or read its log");
+                    let next = "start freeport-member for this cluster; if it runs, its log says what keeps it from renewing the Lease";
+                    self.problem(place, what, next);
                     return true;
                 }
             },
             _ => {}
         }
         false
+    }
+
+    /// Reports what the Lease of a daemon says is refused, unless one of the ClusterSets reports it: the status of a ClusterSet may be what
+    /// is refused.
+    pub(super) fn refused_to(
+        &mut self,
+        place: &str,
+        lease: &LeaseView,
+        daemon: &str,
+        sets: &[ClusterSetView],
+    ) {
+        let refused = lease.annotations().get(label::REFUSED).filter(|refused| !refused.is_empty());
+        if let Some(refused) = refused.filter(|_| sets.iter().all(accepts_writes)) {
+            let next = format!(
+                "change the policy, webhook, quota or right that refuses it: {daemon} retries by itself within a minute"
+            );
+            self.problem(place, format!("{daemon} reports: {refused}"), next);
+        }
     }
 
     /// The active replica of each daemon that has several. Where there is but one, nobody renews such a Lease.
@@ -103,7 +125,10 @@ impl Verdict<'_> {
             let what = format!(
                 "has no available replica, though {daemon} lives: it has just ended, or runs outside of this cluster"
             );
-            let next = format!("if it is to run outside, kubectl -n {SYSTEM} delete deployment {daemon}");
+            let next = format!(
+                "kubectl -n {SYSTEM} scale deployment {daemon} --replicas 1; if it is to run outside: kubectl -n {SYSTEM} delete deployment \
+                 {daemon}"
+            );
             self.problem(place, what, next);
             return Presence::NotKnownToBeAway;
         }

@@ -103,7 +103,10 @@ impl Verdict<'_> {
             return Leader { state: LeaderState::Missing, ..unknown };
         };
         let state = match sign(lease, self.now) {
-            Sign::Alive => LeaderState::Present,
+            Sign::Alive => {
+                self.refused_to(&place, lease, label::LEADER, area.sets.as_deref().unwrap_or_default());
+                LeaderState::Present
+            }
             Sign::Ahead(by) => {
                 self.ahead(&place, by);
                 LeaderState::Unknown

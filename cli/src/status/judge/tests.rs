@@ -259,6 +259,23 @@ fn a_lease_that_may_not_be_read_says_nothing_of_its_holder() {
 }
 
 #[test]
+fn what_a_lease_says_is_refused_is_a_problem_unless_the_cluster_set_says_so() {
+    let refused = || lease(7, &[(label::REFUSED, "change the status of ClusterSet demo: denied")]);
+    let mut found = good();
+    found.life = Some(Ok(Some(refused())));
+    area(&mut found).leases.as_mut().unwrap().insert(name::LEADER_LEASE.into(), refused());
+    let of = |found: &Found| -> Vec<String> {
+        report(found, now()).problems.into_iter().map(|problem| problem.what).collect()
+    };
+    let words = "reports: change the status of ClusterSet demo: denied";
+    assert_eq!(of(&found), [format!("freeport-leader {words}"), format!("freeport-member {words}")]);
+    let says_so =
+        [says("Ready", "True", "Connected", ""), says("WritesAccepted", "False", "Refused", "denied")];
+    found.sets = Ok(vec![set(None, &says_so)]);
+    assert!(!of(&found).contains(&format!("freeport-member {words}")));
+}
+
+#[test]
 fn who_may_not_read_the_set_still_sees_exports() {
     let forbidden = || Gap { part: "clustersets".into(), why: Why::Forbidden("no".into()) };
     let mut found = Found { sets: Err(forbidden()), noted: Ok(None), ..good() };
