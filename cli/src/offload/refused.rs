@@ -9,6 +9,7 @@ use api::{
         map::{DELETION_REFUSED, TERMINATING},
         names,
         namespace::{NamespaceOffloadingStatus, READY},
+        view::NamespaceOffloadingView,
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -30,19 +31,32 @@ pub(super) fn keeps_twins(status: &NamespaceOffloadingStatus) -> Option<String> 
 
 /// What keeps a twin from being deleted at a host, in its words.
 pub(crate) fn keeps_twin_at_host(status: &NamespaceOffloadingStatus) -> Option<String> {
-    status.remote_namespaces_conditions.iter().find_map(|(cluster, conditions)| {
-        let ready = condition(conditions, READY).filter(|ready| ready.reason == TERMINATING)?;
-        let (twin, words) = ready.message.split_once(&format!(": {DELETION_REFUSED}: "))?;
-        Some(format!("the API server of cluster {cluster} refuses to delete Namespace {twin}: {words}"))
-    })
+    let mut hosts = status.remote_namespaces_conditions.iter();
+    hosts.find_map(|(cluster, conditions)| keeps_twin_at(cluster, conditions))
 }
 
-/// What the virtual Node of the other cluster reports as refused. The OffloadPeer may be deleted already.
+fn keeps_twin_at(cluster: &str, conditions: &[Condition]) -> Option<String> {
+    let ready = condition(conditions, READY).filter(|ready| ready.reason == TERMINATING)?;
+    let (twin, words) = ready.message.split_once(&format!(": {DELETION_REFUSED}: "))?;
+    Some(format!("the API server of cluster {cluster} refuses to delete Namespace {twin}: {words}"))
+}
+
+/// Returns what keeps the virtual Node of the other cluster from being deleted: what the Node reports as refused, or the deletion of a twin
+/// that the other cluster refuses. The OffloadPeer may be deleted already.
 pub(super) async fn keeps_node(cluster: &Cluster, peer: &str) -> Result<Option<String>, Error> {
     let name = names::virtual_node(peer);
     let nodes = Api::<NodeView>::all(cluster.client.clone());
     let node = cluster.request(format!("read Node {name}"), nodes.get_opt(&name)).await?;
-    Ok(node.and_then(|node| reported_by_node(&node)))
+    if let Some(refused) = node.and_then(|node| reported_by_node(&node)) {
+        return Ok(Some(refused));
+    }
+    let offloadings = Api::<NamespaceOffloadingView>::all(cluster.client.clone());
+    let offloadings = cluster.all(&offloadings, "").await?;
+    let at_peer = |offloading: &NamespaceOffloadingView| {
+        let status = offloading.status.0.as_ref().ok()?;
+        keeps_twin_at(peer, status.remote_namespaces_conditions.get(peer)?)
+    };
+    Ok(offloadings.iter().find_map(at_peer))
 }
 
 /// What the virtual Node reports as refused.

@@ -24,7 +24,8 @@ pub(crate) const COPY: &str = "CopyOfImport";
 /// What an Event on a copy says.
 pub(crate) const SAID: &str = "this object has the labels of an imported Service, but Freeport did not create it: Freeport neither changes nor \
                                deletes it. If you need it, remove its label app.kubernetes.io/managed-by (of an EndpointSlice also \
-                               endpointslice.kubernetes.io/managed-by); otherwise delete it";
+                               endpointslice.kubernetes.io/managed-by); otherwise delete it. Until then clients of the imported Service are sent to the \
+                               endpoints of a copied EndpointSlice";
 
 /// The copies that there are.
 #[derive(Debug, Default)]
