@@ -34,7 +34,7 @@ fn without_the_leader_a_member_leaves_by_force_and_comes_back() {
         // The ID is still its own, though its daemon is down.
         let other =
             "join --clusterset demo --cluster-id west --context east --leader-context leader --external";
-        let other = set.clusters.freeport(&format!("{other} {}", set.clusters.folder("hub"))).await;
+        let other = set.clusters.freeport(&format!("{other} {}", set.clusters.folder("leader"))).await;
         other.refused(&[
             "\"west\" belongs to another cluster",
             "freeport leave --force",
