@@ -7,6 +7,7 @@ mod installing;
 mod leaving;
 mod naming;
 mod offloading;
+mod reaching;
 mod rejoining;
 mod revoking;
 mod showing;
@@ -30,7 +31,7 @@ use crate::{Error, dns, init, join, leave, rejoin};
 
 /// Sets up ClusterSets, so that a Service exported in one cluster can be used in all of them.
 #[derive(Parser, Debug)]
-#[command(name = "freeport", version)]
+#[command(name = "freeport", version, after_long_help = EXIT_CODES)]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -55,7 +56,7 @@ enum Command {
     Rejoin(RejoinArgs),
     /// Show what a cluster leads and belongs to, and what is wrong there. Changes nothing.
     ///
-    /// Exits with 0 if there are no problems, with 1 if there are some or the cluster does not answer.
+    /// Exits with 0 if there are no problems, with 1 if there are some, with 3 if the cluster does not answer.
     Status(StatusArgs),
     /// Find out why a Service of another cluster cannot be used. Changes nothing.
     ///
@@ -94,22 +95,36 @@ enum Command {
     Bind(BindArgs),
 }
 
-/// Exit code for arguments that cannot be used.
-const WRONG_USAGE: u8 = 2;
-
-/// What a command found that did its work.
+/// How a command ended that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// No problems.
+    /// It is done, and no problem was found.
     Well,
-    /// Problems.
+    /// Problems were found.
     Problems,
-    /// Nothing could be looked at.
+    /// No cluster could be looked at.
     Unseen,
 }
 
-/// Exit code where nothing could be looked at.
-const UNSEEN: u8 = 3;
+impl Outcome {
+    fn exit_code(self) -> u8 {
+        match self {
+            Self::Well => 0,
+            Self::Problems => 1,
+            Self::Unseen => 3,
+        }
+    }
+}
+
+/// The exit codes, at the end of `--help`. Those of errors: [`Error::exit_code`].
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done, or nothing was found
+  1  something was found: a problem, a failed check
+  2  the arguments or the kubeconfig are wrong, or the command takes something away and --yes is missing
+  3  it could not be done or looked at: unreachable, forbidden, refused, not installed
+  4  a wait ran out; run the command again to go on waiting
+130  interrupted";
 
 /// The whole program, called `program` in its usage lines and messages.
 #[tokio::main(flavor = "current_thread")]
@@ -122,12 +137,10 @@ pub async fn start(program: &'static str) -> ExitCode {
         Err(error) => error.exit(),
     };
     match run(args).await {
-        Ok(Outcome::Well) => ExitCode::SUCCESS,
-        Ok(Outcome::Problems) => ExitCode::FAILURE,
-        Ok(Outcome::Unseen) => ExitCode::from(UNSEEN),
+        Ok(outcome) => outcome.exit_code().into(),
         Err(error) => {
             aside(&format!("{program}: {error}"));
-            if is_usage(&error) { ExitCode::from(WRONG_USAGE) } else { ExitCode::FAILURE }
+            error.exit_code().into()
         }
     }
 }
@@ -135,10 +148,6 @@ pub async fn start(program: &'static str) -> ExitCode {
 /// Prints a line beside the output. Where nobody reads that any more the work goes on.
 fn aside(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));
-}
-
-fn is_usage(error: &Error) -> bool {
-    matches!(error, Error::Argument(_))
 }
 
 /// Runs the command and prints what it does, line by line.

@@ -37,6 +37,19 @@ pub struct KubeContext {
     pub file: Option<PathBuf>,
     /// The context in it; without one, its current context.
     pub name: Option<String>,
+    /// As whom, and for how long.
+    pub login: Login,
+}
+
+/// How the API server is asked, beside the kubeconfig.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Login {
+    /// User to impersonate, as `kubectl --as`.
+    pub user: Option<String>,
+    /// Groups to impersonate, as `kubectl --as-group`.
+    pub groups: Vec<String>,
+    /// How long one request may take; without it, as long as the command says.
+    pub limit: Option<Duration>,
 }
 
 /// `context NAME of FILE`, as far as given.
@@ -62,7 +75,13 @@ impl KubeContext {
         let config = self.read()?;
         let mut names: Vec<_> = config.contexts.into_iter().map(|entry| entry.name).collect();
         names.sort_by_key(|name| config.current_context.as_ref() != Some(name));
-        Ok(names.into_iter().map(|name| Self { file: self.file.clone(), name: Some(name) }).collect())
+        Ok(names.into_iter().map(|name| Self { name: Some(name), ..self.clone() }).collect())
+    }
+
+    /// The same cluster, asked with this limit of each request unless a flag gave another one.
+    pub(crate) fn within(mut self, limit: Duration) -> Self {
+        self.login.limit.get_or_insert(limit);
+        self
     }
 
     fn read(&self) -> Result<Kubeconfig, Error> {
@@ -127,6 +146,11 @@ impl Cluster {
             .await
             .map_err(|error| unusable(error.into()))?;
         config.connect_timeout = Some(Duration::from_secs(10));
+        if let Some(user) = &context.login.user {
+            let groups = Some(context.login.groups.clone()).filter(|groups| !groups.is_empty());
+            config.auth_info.impersonate = Some(user.clone());
+            config.auth_info.impersonate_groups = groups;
+        }
 
         let entry = file
             .contexts
@@ -146,13 +170,8 @@ impl Cluster {
             tls_server_name: entry.tls_server_name.clone(),
             uid: String::new(),
             client,
-            limit: REQUEST_LIMIT,
+            limit: context.login.limit.unwrap_or(REQUEST_LIMIT),
         })
-    }
-
-    /// The same cluster, of which each request may take this long.
-    pub(crate) fn within(self, limit: Duration) -> Self {
-        Self { limit, ..self }
     }
 
     /// Awaits one request. An error says what failed, and in which cluster.
@@ -168,9 +187,10 @@ impl Cluster {
                 doing: doing.to_string(),
                 source: Box::new(source),
             }),
-            Err(_) => Err(Error::Timeout {
+            Err(_) => Err(Error::NoAnswer {
                 cluster: self.name.clone(),
-                missing: format!("cannot {doing}: {} gave no answer", self.server),
+                doing: doing.to_string(),
+                server: self.server.clone(),
                 limit: self.limit,
             }),
         }
@@ -237,6 +257,11 @@ impl Cluster {
             found.extend(page.into_iter().map(&keep));
         }
         Ok(found)
+    }
+
+    /// An error: something would be taken away, and `--yes` is missing.
+    pub(crate) fn unconfirmed(&self, reason: String) -> Error {
+        Error::Unconfirmed { cluster: self.name.clone(), reason }
     }
 
     /// An error: the state of the cluster does not allow what was asked for.

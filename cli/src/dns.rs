@@ -117,7 +117,8 @@ mod tests {
         };
         let usual = options(KubeContext::default(), "kube-system/coredns");
         assert_eq!(usual.command("--apply"), "freeport dns --apply");
-        let cluster = KubeContext { file: Some("all".into()), name: Some("east".into()) };
+        let cluster =
+            KubeContext { file: Some("all".into()), name: Some("east".into()), ..KubeContext::default() };
         assert_eq!(
             options(cluster, "openshift-dns/dns-default").command("--remove --apply"),
             "freeport dns --remove --apply --kubeconfig all --context east --config-map openshift-dns/dns-default"

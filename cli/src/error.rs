@@ -28,6 +28,18 @@ pub enum Error {
         #[source]
         source: Box<kube::Error>,
     },
+    /// The API server did not answer in time.
+    #[error("{cluster}: cannot {doing}: {server} gave no answer in {} s", limit.as_secs())]
+    NoAnswer {
+        /// Context of the cluster.
+        cluster: String,
+        /// What was asked for.
+        doing: String,
+        /// URL of the API server.
+        server: String,
+        /// How long it was waited for.
+        limit: Duration,
+    },
     /// Something did not come in time. Look there, then run the command again.
     #[error("{cluster}: timed out after {} s: {missing}", limit.as_secs())]
     Timeout {
@@ -72,6 +84,14 @@ pub enum Error {
         /// Context of the cluster.
         cluster: String,
         /// What is in the way.
+        reason: String,
+    },
+    /// The command takes something away, which nobody confirmed; nothing was done. Read what it would do, then add `--yes`.
+    #[error("{cluster}: {reason}")]
+    Unconfirmed {
+        /// Context of the cluster.
+        cluster: String,
+        /// What to add.
         reason: String,
     },
     /// An API server refuses what a daemon has to write. What was done stays. Change the policy, webhook, quota or right that refuses it: the
@@ -140,6 +160,21 @@ pub(crate) fn classify(error: &kube::Error) -> Failure<'_> {
 }
 
 impl Error {
+    /// Exit code of a command that ends with this error; docs/cli.md has the table.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Argument(_) | Self::Kubeconfig { .. } | Self::Unconfirmed { .. } => 2,
+            Self::Timeout { .. } | Self::NotReady { .. } | Self::NotRolledOut { .. } => 4,
+            Self::Request { .. }
+            | Self::NoAnswer { .. }
+            | Self::Refused { .. }
+            | Self::WriteRefused { .. }
+            | Self::Yaml { .. }
+            | Self::Json { .. }
+            | Self::File { .. } => 3,
+        }
+    }
+
     /// Why the request failed that this error is about; no answer if it is about none.
     pub(crate) fn failure(&self) -> Failure<'_> {
         match self {

@@ -76,7 +76,7 @@ pub use crate::{
         ApiServiceOptions, Halves, Offer, OfferOptions, ProvideOptions, Provided, RemoveOptions,
         bind_apiservice, offer, offer_text, offers, provide, remove,
     },
-    cluster::KubeContext,
+    cluster::{KubeContext, Login},
     dns::{DnsOptions, Namespaced, dns},
     error::Error,
     init::{InitOptions, init},

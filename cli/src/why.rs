@@ -3,8 +3,6 @@
 
 mod look;
 
-use std::time::Duration;
-
 use api::ServiceName;
 use futures::future::join_all;
 use k8s_openapi::jiff::Timestamp;
@@ -24,8 +22,6 @@ pub struct WhyOptions {
     pub from: Option<String>,
     /// The clusters to look at.
     pub contexts: Vec<KubeContext>,
-    /// How long one request may take.
-    pub limit: Duration,
 }
 
 /// What was seen.
@@ -44,7 +40,7 @@ pub struct Why {
 pub async fn why(options: &WhyOptions) -> Result<Why, Error> {
     let mut clusters = Vec::new();
     for context in &options.contexts {
-        clusters.push(Cluster::open(context).await?.within(options.limit));
+        clusters.push(Cluster::open(context).await?);
     }
     let looks = clusters.iter().map(|cluster| Box::pin(look::look(cluster, &options.service)));
     let known = join_all(looks).await;
@@ -82,11 +78,12 @@ fn each_once(all: Vec<Known>) -> (Vec<Known>, Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::{io::Write, time::Duration};
 
     use picture::cluster::Gap;
 
     use super::*;
+    use crate::Login;
 
     #[tokio::test]
     async fn clusters_that_do_not_answer_are_notes_and_nothing_is_known_then() {
@@ -95,12 +92,16 @@ mod tests {
         let config = "{clusters: [{name: n, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: n, user: {}}], \
                       contexts: [{name: a, context: {cluster: n, user: n}}, {name: b, context: {cluster: n, user: n}}]}";
         file.write_all(config.as_bytes()).unwrap();
-        let of = |name: &str| KubeContext { file: Some(file.path().into()), name: Some(name.into()) };
+        let login = Login { limit: Some(Duration::from_secs(5)), ..Login::default() };
+        let of = |name: &str| KubeContext {
+            file: Some(file.path().into()),
+            name: Some(name.into()),
+            login: login.clone(),
+        };
         let options = WhyOptions {
             service: ServiceName::new("shop", "web"),
             from: None,
             contexts: vec![of("a"), of("b")],
-            limit: Duration::from_secs(5),
         };
         let Why { lines, found } = why(&options).await.unwrap();
         assert_eq!((found, lines.len()), (None, 3), "{lines:?}");

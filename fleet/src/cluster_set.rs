@@ -221,7 +221,7 @@ async fn name_imports(fleet: &Fleet, say: &mut (dyn FnMut(&str) + Send)) -> Resu
 }
 
 fn context(fleet: &Fleet, cluster: &str) -> KubeContext {
-    KubeContext { file: Some(fleet.kubeconfig()), name: Some(cluster.to_owned()) }
+    KubeContext { file: Some(fleet.kubeconfig()), name: Some(cluster.to_owned()), ..KubeContext::default() }
 }
 
 fn deployed() -> Run {

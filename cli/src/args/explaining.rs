@@ -6,8 +6,8 @@ use api::{ServiceName, name::is_dns_label};
 use clap::Args as ClapArgs;
 use picture::code::{Code, entry};
 
-use super::{Outcome, duration::duration, showing::print};
-use crate::{Error, KubeContext, WhyOptions, printable::printable, why};
+use super::{Outcome, reaching::LoginArgs, showing::print};
+use crate::{Error, WhyOptions, printable::printable, why};
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct WhyArgs {
@@ -32,19 +32,21 @@ pub(super) struct WhyArgs {
     /// Context of the leader's cluster, which is looked at besides.
     #[arg(long, value_name = "NAME")]
     leader_context: Option<String>,
-    /// Limit of each request.
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
-    request_timeout: Duration,
+    #[command(flatten)]
+    login: LoginArgs,
 }
+
+/// Limit of each request unless a flag says it: somebody waits, and other clusters are looked at meanwhile.
+const LOOK: Duration = Duration::from_secs(10);
 
 impl TryFrom<WhyArgs> for WhyOptions {
     type Error = Error;
 
     fn try_from(args: WhyArgs) -> Result<Self, Error> {
         let service = service(&args.service)?;
-        let of = |name| KubeContext { file: args.kubeconfig.clone(), name };
+        let of = |name| args.login.context(args.kubeconfig.clone(), name).within(LOOK);
         let mut contexts = match (args.all_contexts, args.contexts.is_empty()) {
-            (true, _) => of(None).all().map_err(usage)?,
+            (true, _) => of(None).all()?,
             (false, true) => vec![of(args.context)],
             (false, false) => args.contexts.into_iter().map(|name| of(Some(name))).collect(),
         };
@@ -58,7 +60,7 @@ impl TryFrom<WhyArgs> for WhyOptions {
         if args.leader_context.as_ref().is_some_and(|leader| !names.contains(&leader)) {
             contexts.push(of(args.leader_context));
         }
-        Ok(Self { service, from: args.from, contexts, limit: args.request_timeout })
+        Ok(Self { service, from: args.from, contexts })
     }
 }
 
@@ -75,18 +77,10 @@ fn service(text: &str) -> Result<ServiceName, Error> {
     Ok(ServiceName::new(namespace, name))
 }
 
-/// What cannot be used of a kubeconfig is for who runs the command to correct.
-fn usage(error: Error) -> Error {
-    match error {
-        error @ Error::Kubeconfig { .. } => Error::Argument(error.to_string()),
-        other => other,
-    }
-}
-
 /// Prints why a Service cannot be used; whether something was found.
 pub(super) async fn show(args: WhyArgs) -> Result<Outcome, Error> {
     let options: WhyOptions = args.try_into()?;
-    let why = Box::pin(why(&options)).await.map_err(usage)?;
+    let why = Box::pin(why(&options)).await?;
     let lines: String = why.lines.iter().map(|line| printable(line) + "\n").collect();
     print(&lines)?;
     Ok(match why.found {
@@ -137,7 +131,7 @@ mod tests {
             assert!(error.contains(&format!("{wrong:?}")) && error.contains("try: "), "{error}");
         }
         let right = options("shop/web").unwrap();
-        assert_eq!((right.service.to_string(), right.limit.as_secs()), ("shop/web".into(), 10));
+        assert_eq!(right.service.to_string(), "shop/web");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::duration::duration;
+use super::{duration::duration, reaching::LoginArgs};
 use crate::{
     AddressRanges, Cidrs, Daemons, Error, InitOptions, Installed, JoinOptions, KubeContext, Offloading, Part,
     Probe, Run, objects::offload::webhook,
@@ -45,8 +45,8 @@ pub(super) struct Leader {
 
 impl Leader {
     /// The leader's cluster, in the kubeconfig of the other ones unless it has its own.
-    pub(super) fn context(self, file: Option<&PathBuf>) -> KubeContext {
-        KubeContext { file: self.leader_kubeconfig.or_else(|| file.cloned()), name: self.leader_context }
+    pub(super) fn context(self, file: Option<&PathBuf>, login: &LoginArgs) -> KubeContext {
+        login.context(self.leader_kubeconfig.or_else(|| file.cloned()), self.leader_context)
     }
 }
 
@@ -84,6 +84,8 @@ struct Common {
     only: Vec<Part>,
     #[command(flatten)]
     run: RunArgs,
+    #[command(flatten)]
+    login: LoginArgs,
 }
 
 /// Where daemons run, and how long it is waited for them.
@@ -166,7 +168,7 @@ impl TryFrom<InitArgs> for InitOptions {
             cluster_set: common.clusterset,
             cluster_id: args.cluster_id,
             dedicated: args.dedicated,
-            cluster: KubeContext { file: common.kubeconfig, name: common.context },
+            cluster: common.login.context(common.kubeconfig, common.context),
             leader_server: common.leader_server,
             run: common.run.only(common.only),
         })
@@ -184,8 +186,8 @@ impl TryFrom<JoinArgs> for JoinOptions {
             ranges: common.ranges(),
             cluster_set: common.clusterset,
             cluster_id: args.cluster_id,
-            leader: args.leader.context(common.kubeconfig.as_ref()),
-            cluster: KubeContext { file: common.kubeconfig, name: common.context },
+            leader: args.leader.context(common.kubeconfig.as_ref(), &common.login),
+            cluster: common.login.context(common.kubeconfig, common.context),
             leader_server: common.leader_server,
             run: common.run.only(common.only),
         })

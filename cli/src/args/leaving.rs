@@ -4,8 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args as ClapArgs;
 
-use super::duration::duration;
-use crate::{Departure, Error, KubeContext, LeaveOptions};
+use super::{duration::duration, reaching::LoginArgs};
+use crate::{Departure, Error, LeaveOptions};
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct LeaveArgs {
@@ -33,6 +33,8 @@ pub(super) struct LeaveArgs {
     /// Context of the leader's cluster [default: the current one].
     #[arg(long, value_name = "NAME")]
     leader_context: Option<String>,
+    #[command(flatten)]
+    login: LoginArgs,
     /// Limit of each wait without progress.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     timeout: Duration,
@@ -45,12 +47,11 @@ impl TryFrom<LeaveArgs> for LeaveOptions {
     type Error = Error;
 
     fn try_from(args: LeaveArgs) -> Result<Self, Error> {
-        let leader =
-            (args.leader_kubeconfig.is_some() || args.leader_context.is_some()).then(|| KubeContext {
-                file: args.leader_kubeconfig.or_else(|| args.kubeconfig.clone()),
-                name: args.leader_context,
-            });
-        let cluster = KubeContext { file: args.kubeconfig, name: args.context };
+        let leader = (args.leader_kubeconfig.is_some() || args.leader_context.is_some()).then(|| {
+            let file = args.leader_kubeconfig.or_else(|| args.kubeconfig.clone());
+            args.login.context(file, args.leader_context)
+        });
+        let cluster = args.login.context(args.kubeconfig, args.context);
         let departure = match (args.force, args.cluster_id.zip(args.clusterset), leader) {
             (_, Some((cluster_id, cluster_set)), Some(leader)) => {
                 Departure::Remove { leader, cluster_set, cluster_id, even_if_alive: args.even_if_alive }

@@ -1,11 +1,11 @@
 //! The command line of `freeport dns`.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use clap::Args as ClapArgs;
 
-use super::duration::duration;
-use crate::{DnsOptions, KubeContext, Namespaced};
+use super::{duration::duration, reaching::Where};
+use crate::{DnsOptions, Namespaced};
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct DnsArgs {
@@ -15,12 +15,8 @@ pub(super) struct DnsArgs {
     /// Undo what --apply did.
     #[arg(long)]
     remove: bool,
-    /// Kubeconfig of the cluster [default: as kubectl].
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the cluster [default: the current one].
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+    #[command(flatten)]
+    place: Where,
     /// ConfigMap with the Corefile.
     ///
     /// The Deployment of CoreDNS is found by the same name.
@@ -34,7 +30,7 @@ pub(super) struct DnsArgs {
 impl From<DnsArgs> for DnsOptions {
     fn from(args: DnsArgs) -> Self {
         Self {
-            cluster: KubeContext { file: args.kubeconfig, name: args.context },
+            cluster: args.place.into(),
             config_map: args.config_map,
             remove: args.remove,
             apply: args.apply,

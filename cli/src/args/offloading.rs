@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use api::offload::namespace::{NamespaceMappingStrategy, PodOffloadingStrategy};
 use clap::{
@@ -15,11 +15,12 @@ use serde::de::DeserializeOwned;
 use super::{
     Outcome,
     duration::duration,
+    reaching::Where,
     showing::{ReportForm, shown},
 };
 use crate::{
-    AcceptOptions, Error, KubeContext, OffloadOptions, OffloadStatusOptions, UnoffloadOptions, UseOptions,
-    accept, maps_text, offload_maps, offload_namespaces, offload_status, offload_text, unoffload_namespaces,
+    AcceptOptions, Error, OffloadOptions, OffloadStatusOptions, UnoffloadOptions, UseOptions, accept,
+    maps_text, offload_maps, offload_namespaces, offload_status, offload_text, unoffload_namespaces,
     use_peer,
 };
 
@@ -66,22 +67,6 @@ enum UnoffloadCommand {
     ///
     /// Says what goes where. With --yes it deletes their NamespaceOffloadings, and waits until the twins have gone.
     Namespace(UnoffloadNamespaceArgs),
-}
-
-#[derive(ClapArgs, Debug)]
-pub(super) struct Where {
-    /// Kubeconfig of the cluster [default: as kubectl].
-    #[arg(long, value_name = "FILE")]
-    pub(super) kubeconfig: Option<PathBuf>,
-    /// Context of the cluster [default: the current one].
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
-}
-
-impl From<Where> for KubeContext {
-    fn from(place: Where) -> Self {
-        Self { file: place.kubeconfig, name: place.context }
-    }
 }
 
 #[derive(ClapArgs, Debug)]

@@ -4,8 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args as ClapArgs;
 
-use super::{Leader, aside, duration::duration};
-use crate::{KubeContext, RejoinOptions};
+use super::{Leader, aside, duration::duration, reaching::LoginArgs};
+use crate::RejoinOptions;
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct RejoinArgs {
@@ -20,6 +20,8 @@ pub(super) struct RejoinArgs {
     /// Contexts of several members.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     contexts: Vec<String>,
+    #[command(flatten)]
+    login: LoginArgs,
     /// Leader's API server as members reach it [default: as here].
     #[arg(long, value_name = "URL")]
     leader_server: Option<String>,
@@ -33,11 +35,11 @@ pub(super) struct RejoinArgs {
 
 impl From<RejoinArgs> for RejoinOptions {
     fn from(args: RejoinArgs) -> Self {
-        let file = args.kubeconfig;
-        let of = |name| KubeContext { file: file.clone(), name };
+        let (file, login) = (args.kubeconfig, args.login);
+        let of = |name| login.context(file.clone(), name);
         let several: Vec<_> = args.contexts.into_iter().map(|name| of(Some(name))).collect();
         Self {
-            leader: args.leader.context(file.as_ref()),
+            leader: args.leader.context(file.as_ref(), &login),
             clusters: if several.is_empty() { vec![of(args.context)] } else { several },
             leader_server: args.leader_server,
             wait: !args.no_wait,
@@ -52,6 +54,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::KubeContext;
 
     #[derive(Parser)]
     struct Line {

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args as ClapArgs;
 
-use super::{Leader, duration::duration};
+use super::{Leader, duration::duration, reaching::LoginArgs};
 use crate::{Departure, LeaveOptions};
 
 #[derive(ClapArgs, Debug)]
@@ -26,6 +26,8 @@ pub(super) struct RevokeArgs {
     /// Kubeconfig [default: as kubectl].
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    login: LoginArgs,
     /// Limit of each wait without progress.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     timeout: Duration,
@@ -37,7 +39,7 @@ pub(super) struct RevokeArgs {
 impl From<RevokeArgs> for LeaveOptions {
     fn from(args: RevokeArgs) -> Self {
         let departure = Departure::Revoke {
-            leader: args.leader.context(args.kubeconfig.as_ref()),
+            leader: args.leader.context(args.kubeconfig.as_ref(), &args.login),
             cluster_set: args.clusterset,
             cluster_id: args.cluster_id,
             yes: args.yes,

@@ -1,27 +1,20 @@
 //! The command line of `freeport status`.
 
-use std::{
-    io::{ErrorKind, Write},
-    path::PathBuf,
-};
+use std::io::{ErrorKind, Write};
 
 use clap::{Args as ClapArgs, ValueEnum};
 use serde::Serialize;
 
-use super::Outcome;
-use crate::{Error, KubeContext, StatusOptions, status};
+use super::{Outcome, reaching::Where};
+use crate::{Error, StatusOptions, status};
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct StatusArgs {
     /// Look at this ClusterSet only.
     #[arg(long, value_name = "NAME")]
     clusterset: Option<String>,
-    /// Kubeconfig of the cluster [default: as kubectl].
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the cluster [default: the current one].
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+    #[command(flatten)]
+    place: Where,
     /// Form of the report.
     #[arg(short, long, value_enum, default_value_t = ReportForm::Text)]
     output: ReportForm,
@@ -37,8 +30,8 @@ pub(super) enum ReportForm {
 
 /// Prints the report; whether all is well.
 pub(super) async fn show(args: StatusArgs) -> Result<Outcome, Error> {
-    let cluster = KubeContext { file: args.kubeconfig, name: args.context };
-    let report = status::status(&StatusOptions { cluster, cluster_set: args.clusterset }).await?;
+    let report =
+        status::status(&StatusOptions { cluster: args.place.into(), cluster_set: args.clusterset }).await?;
     shown(&report, args.output, status::text, report.is_well())
 }
 

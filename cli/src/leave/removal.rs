@@ -116,7 +116,7 @@ async fn is_known(there: &Eraser<'_>, set: &str, id: &str) -> Result<(), Error> 
 async fn is_silent(there: &mut Eraser<'_>, area: &str, id: &str) -> Result<(), Error> {
     let cluster = there.cluster;
     let alive = |holder: &str| {
-        cluster.refuse(format!(
+        cluster.unconfirmed(format!(
             "member {id:?} is alive (Lease {area}/{} is held by {holder:?}): run `freeport leave` in that cluster, or cut it off with \
              --even-if-alive",
             name::member_lease(id)

@@ -28,7 +28,7 @@ pub(super) async fn revoke(
     let found = lease(&leader, &area::name(set), id).await?;
     let holder = found.as_ref().and_then(|lease| live_holder(lease, Timestamp::now()));
     if let Some(holder) = holder.filter(|_| !yes && !options.dry_run) {
-        return Err(leader.refuse(format!(
+        return Err(leader.unconfirmed(format!(
             "member {id:?} is alive (Lease {}/{} is held by {holder:?}), and would lose its access: say so with --yes, or run `freeport leave` in \
              that cluster",
             area::name(set),

@@ -202,7 +202,7 @@ async fn keeps_twins(
     for namespace in namespaces {
         let there = read(cluster, namespace).await?;
         if let Some(goes) = taken(namespace, there.as_ref(), vanished, &selects, &nodes) {
-            return Err(cluster.refuse(format!(
+            return Err(cluster.unconfirmed(format!(
                 "{goes}: the selector does not match these clusters; nothing was changed; run it again with --yes"
             )));
         }

@@ -140,7 +140,7 @@ async fn keeps_twins(cluster: &Cluster, options: &AcceptOptions) -> Result<(), E
     let twins = cluster.all(&Api::<Meta<Namespace>>::all(cluster.client.clone()), &labels).await?;
     match twins.iter().map(ResourceExt::name_any).collect::<Vec<_>>() {
         twins if twins.is_empty() => Ok(()),
-        twins => Err(cluster.refuse(format!(
+        twins => Err(cluster.unconfirmed(format!(
             "twins of cluster {peer} are here: {}; those that it selected by a label that this consent does not give go, with all that is \
              in them; nothing was changed; run it again with the same labels as before, and with --yes",
             twins.join(", ")

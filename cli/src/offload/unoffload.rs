@@ -96,7 +96,7 @@ pub async fn unoffload_namespaces(
         }
     }
     if !goes.is_empty() && !options.yes {
-        return Err(cluster.refuse("nothing was deleted; run it again with --yes".into()));
+        return Err(cluster.unconfirmed("nothing was deleted; run it again with --yes".into()));
     }
     for namespace in goes {
         wait(&cluster, namespace, options.timeout, say).await?;

@@ -114,7 +114,7 @@ fn from_a_provider_to_a_status_and_back_by_commands() {
             if ran.stderr.contains(&copy) { Ok(ran) } else { Err(ran.to_string()) }
         })
         .await;
-        let said = ran.refused(&["APIServiceBinding commands still exists", "run this again"]);
+        let said = ran.timed_out(&["APIServiceBinding commands still exists", "run this again"]);
         binding_says(world, "east", "commands", "Ready", "False", "Deleting").await;
         let stuck = "APIServiceBinding commands: is being deleted for ";
         let status = status(world, "east").await;

@@ -222,9 +222,9 @@ impl Server {
             ": Pending",
             back,
         ];
-        let said = self.freeport("--apply --timeout 10").await.refused(&parts);
+        let said = self.freeport("--apply --timeout 10").await.timed_out(&parts);
         assert!(said.contains("west: waiting for CoreDNS: Deployment kube-system/coredns: "), "{said}");
-        self.freeport("--apply --timeout 1").await.refused(&[back]);
+        self.freeport("--apply --timeout 1").await.timed_out(&[back]);
         self.change_deployment(&json!({"replicas": 0})).await;
         self.is_taken_back(COREFILE).await;
     }

@@ -112,7 +112,9 @@ async fn consents(clusters: &Clusters) {
     let spec: Value = serde_json::from_str::<Value>(&peer).unwrap()["spec"].take();
     assert_eq!((&spec["outgoing"], &spec["incoming"]["namespaces"]), (&json!({}), &json!(["team-*"])));
     assert_eq!(spec["incoming"]["nodeLabels"], json!({"liqo.io/region": "eu"}));
-    run("use leader --timeout 1").await.refused(&["OffloadPeer leader is not ready", "has not seen it yet"]);
+    run("use leader --timeout 1")
+        .await
+        .timed_out(&["OffloadPeer leader is not ready", "has not seen it yet"]);
     let status = clusters.freeport("offload status --context spoke").await;
     status.reported(1, &["leader: is a node here, and may come here: Unknown", "virtual nodes: none"]);
     let said = run("accept leader --remove").await.succeeded();
@@ -160,7 +162,7 @@ async fn namespaces(clusters: &Clusters) {
         "it stays"
     );
     let waited = run("offload namespace offload-shop --timeout 1").await;
-    waited.refused(&["Namespace offload-shop is not ready", "freeport-member has not seen it yet"]);
+    waited.timed_out(&["Namespace offload-shop is not ready", "freeport-member has not seen it yet"]);
     let mapping = "offload namespace offload-shop --namespace-mapping-strategy EnforceSameName";
     run(mapping).await.refused(&["namespaceMappingStrategy cannot be changed"]);
     run("offload status -n offload-shop").await.reported(1, &["offload-shop: Unknown, Remote"]);
@@ -168,7 +170,7 @@ async fn namespaces(clusters: &Clusters) {
     let report: Value = serde_json::from_str(&report.stdout).unwrap();
     assert_eq!(report["namespaces"][0]["namespace"], "offload-shop");
 
-    let said = run("unoffload namespace offload-shop").await.refused(&["run it again with --yes"]);
+    let said = run("unoffload namespace offload-shop").await.misused(&["run it again with --yes"]);
     assert!(said.contains("has said nothing of its NamespaceOffloading yet"), "{said}");
     let said = run("unoffload namespace offload-shop --yes").await.succeeded();
     assert!(said.contains("spoke: Namespace offload-shop is not offloaded any more"), "{said}");

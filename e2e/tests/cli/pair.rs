@@ -145,7 +145,7 @@ async fn deployed_and_waited_for(clusters: &Clusters) {
             format!("{cluster}: {daemon} is not ready after 3 s: Deployment freeport-system/{daemon}: ");
         let pods = format!("kubectl --context {cluster} -n freeport-system describe pods");
         let why = format!("0 of 1 Pods are available; Pod {daemon}-");
-        let said = ran.refused(&[&not_ready, &why, ": Pending", &pods]);
+        let said = ran.timed_out(&[&not_ready, &why, ": Pending", &pods]);
         assert!(said.contains(&format!("{cluster}: created Deployment freeport-system/{daemon}")), "{said}");
         let waiting = format!("{cluster}: waiting for {daemon}: Deployment freeport-system/{daemon}: ");
         assert!(said.contains(&waiting), "{said}");

@@ -63,14 +63,19 @@ impl Ran {
         self.stdout
     }
 
-    /// It ended with 1 and one clear line, which says all of `parts`. What it printed before that.
+    /// It could not be done: it ended with 3 and one clear line, which says all of `parts`. What it printed before that.
     pub(crate) fn refused(self, parts: &[&str]) -> String {
-        self.ended_in_one_line(1, parts)
+        self.ended_in_one_line(3, parts)
     }
 
-    /// An argument was wrong: it ended with 2 and one clear line, which says all of `parts`. What it printed before that.
+    /// An argument was wrong, or `--yes` is missing: it ended with 2 and one clear line, which says all of `parts`. What it printed before that.
     pub(crate) fn misused(self, parts: &[&str]) -> String {
         self.ended_in_one_line(2, parts)
+    }
+
+    /// A wait ran out: it ended with 4 and one clear line, which says all of `parts`. What it printed before that.
+    pub(crate) fn timed_out(self, parts: &[&str]) -> String {
+        self.ended_in_one_line(4, parts)
     }
 
     fn ended_in_one_line(self, code: i32, parts: &[&str]) -> String {

@@ -43,7 +43,7 @@ fn r60_a_member_that_will_not_return_is_removed_and_may_join_again() {
         set.clusters
             .freeport(REMOVE)
             .await
-            .refused(&["\"east\" is alive", "run `freeport leave` in that cluster"]);
+            .misused(&["\"east\" is alive", "run `freeport leave` in that cluster"]);
         set.kill_member("east").await;
         status::names_the_silent_member(set).await;
 

@@ -36,7 +36,7 @@ fn a_member_that_is_revoked_is_out_within_seconds_keeps_its_imports_and_may_join
         assert!(reads(set, &stolen).await, "the token is good");
         let before = imported(east, NS, "web").await.unwrap();
 
-        set.clusters.freeport(REVOKE).await.refused(&["member \"east\" is alive", "--yes"]);
+        set.clusters.freeport(REVOKE).await.misused(&["member \"east\" is alive", "--yes"]);
         set.clusters
             .freeport(&REVOKE.replace("east", "esat"))
             .await

@@ -163,7 +163,11 @@ fn r78_an_older_crd_is_reported_and_upgraded_and_imports_work_as_far_as_they_can
         let said = world.member_says("west", ("True", "CRDOutdated")).await;
         let lost = "ServiceImport lacks spec.ipFamilies, status.conditions, status.endpointSliceObjects, version v1beta1.";
         assert!(said.contains(lost), "{said}");
-        let of = KubeContext { file: Some(world.real().fleet.kubeconfig()), name: Some("west".into()) };
+        let of = KubeContext {
+            file: Some(world.real().fleet.kubeconfig()),
+            name: Some("west".into()),
+            ..KubeContext::default()
+        };
         let report = status(&StatusOptions { cluster: of, cluster_set: None }).await.unwrap();
         let problem = report.problems.iter().find(|problem| problem.what.contains("ServiceImport lacks"));
         assert!(

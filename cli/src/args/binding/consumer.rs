@@ -5,8 +5,8 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args as ClapArgs, ValueEnum, builder::NonEmptyStringValueParser};
 
 use crate::{
-    ApiServiceOptions, Error, Halves, KubeContext, RemoveOptions,
-    args::{duration::duration, installing::RunArgs, offloading::Where},
+    ApiServiceOptions, Error, Halves, RemoveOptions,
+    args::{duration::duration, installing::RunArgs, reaching::Where},
 };
 
 #[derive(ClapArgs, Debug)]
@@ -102,7 +102,7 @@ impl TryFrom<ApiServiceArgs> for ApiServiceOptions {
         args.go_together()?;
         let lacks = |only: &str, flag: &str| Error::Argument(format!("{only}needs {flag}"));
         let file = args.provider_kubeconfig.or_else(|| args.place.kubeconfig.clone());
-        let provider = KubeContext { file, name: args.provider_context };
+        let provider = args.place.login.context(file, args.provider_context);
         let (consumer, template) = (args.place.into(), args.template);
         let halves = match (args.only, args.file) {
             (Some(Half::Provider), _) => Halves::Provider {
@@ -142,10 +142,11 @@ impl TryFrom<RemoveArgs> for RemoveOptions {
                 "--identity is what the provider knows: add --provider-context".into(),
             ));
         }
+        let provider = is_named.then(|| args.place.login.context(file, args.provider_context));
         Ok(Self {
             name: args.name,
             consumer: args.place.into(),
-            provider: is_named.then_some(KubeContext { file, name: args.provider_context }),
+            provider,
             identity: args.identity,
             orphan: args.orphan,
             force: args.force,

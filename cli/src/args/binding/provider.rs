@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::{
     Daemons, OfferOptions, ProvideOptions, Run,
-    args::{installing::RunArgs, offloading::Where, showing::ReportForm},
+    args::{installing::RunArgs, reaching::Where, showing::ReportForm},
 };
 
 #[derive(ClapArgs, Debug)]

@@ -82,7 +82,7 @@ impl Consent<'_> {
             );
         }
         if (is_node || !twins.is_empty()) && !options.yes {
-            return Err(cluster.refuse("nothing was changed; run it again with --yes".into()));
+            return Err(cluster.unconfirmed("nothing was changed; run it again with --yes".into()));
         }
         self.take_back("outgoing").await?;
         match (is_node, options.wait) {

@@ -114,7 +114,11 @@ impl Set {
     }
 
     fn context(&self, cluster: &str) -> KubeContext {
-        KubeContext { file: Some(self.real().fleet.kubeconfig()), name: Some(cluster.to_owned()) }
+        KubeContext {
+            file: Some(self.real().fleet.kubeconfig()),
+            name: Some(cluster.to_owned()),
+            ..KubeContext::default()
+        }
     }
 
     fn run(&self, replicas: u8) -> Run {

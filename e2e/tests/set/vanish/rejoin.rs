@@ -41,7 +41,11 @@ async fn all(cluster: &Cluster, ns: &str) -> Result<BTreeMap<String, Imported>, 
 }
 
 fn context(world: &World, cluster: &str) -> KubeContext {
-    KubeContext { file: Some(world.real().fleet.kubeconfig()), name: Some(cluster.to_owned()) }
+    KubeContext {
+        file: Some(world.real().fleet.kubeconfig()),
+        name: Some(cluster.to_owned()),
+        ..KubeContext::default()
+    }
 }
 
 /// Makes the cluster `leader`, which is empty, the leader of the set under this ID.
