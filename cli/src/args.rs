@@ -1,6 +1,7 @@
 //! The command line.
 
 mod binding;
+mod color;
 mod duration;
 mod explaining;
 mod installing;
@@ -14,7 +15,7 @@ mod showing;
 
 use std::{io::Write, process::ExitCode};
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::{
     binding::BindArgs,
@@ -33,6 +34,9 @@ use crate::{Error, dns, init, join, leave, rejoin};
 #[derive(Parser, Debug)]
 #[command(name = "freeport", version, after_long_help = EXIT_CODES)]
 pub struct Args {
+    /// Colours of marks; without a terminal, with NO_COLOR and TERM=dumb none.
+    #[arg(long, value_name = "WHEN", default_value_t, global = true, hide_short_help = true)]
+    color: ColorChoice,
     #[command(subcommand)]
     command: Command,
 }
@@ -158,7 +162,7 @@ pub async fn run(args: Args) -> Result<Outcome, Error> {
     let mut printed = Ok(());
     let outcome = run_as(args, &mut |line| {
         if printed.is_ok() {
-            printed = showing::print(&format!("{line}\n"));
+            printed = showing::print_marked(&format!("{line}\n"));
         }
     })
     .await?;
@@ -166,6 +170,7 @@ pub async fn run(args: Args) -> Result<Outcome, Error> {
 }
 
 async fn run_as(args: Args, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcome, Error> {
+    color::choose(args.color);
     match args.command {
         Command::Init(args) => {
             let options = args.try_into()?;

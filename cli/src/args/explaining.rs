@@ -1,12 +1,14 @@
 //! The command lines of `freeport why` and `freeport explain`.
 
-use std::{path::PathBuf, time::Duration};
-
 use api::{ServiceName, name::is_dns_label};
 use clap::Args as ClapArgs;
 use picture::code::{Code, entry};
 
-use super::{Outcome, reaching::LoginArgs, showing::print};
+use super::{
+    Outcome,
+    reaching::Several,
+    showing::{print, print_marked},
+};
 use crate::{Error, WhyOptions, printable::printable, why};
 
 #[derive(ClapArgs, Debug)]
@@ -17,50 +19,16 @@ pub(super) struct WhyArgs {
     /// Cluster that imports, by ID or context [default: the first].
     #[arg(long, value_name = "CLUSTER")]
     from: Option<String>,
-    /// Kubeconfig of the clusters [default: as kubectl].
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of one cluster to look at [default: the current one].
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
-    /// Contexts of several clusters to look at.
-    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "context")]
-    contexts: Vec<String>,
-    /// Look at the clusters of all contexts, the current one first.
-    #[arg(long, conflicts_with_all = ["context", "contexts"])]
-    all_contexts: bool,
-    /// Context of the leader's cluster, which is looked at besides.
-    #[arg(long, value_name = "NAME")]
-    leader_context: Option<String>,
     #[command(flatten)]
-    login: LoginArgs,
+    clusters: Several,
 }
-
-/// Limit of each request unless a flag says it: somebody waits, and other clusters are looked at meanwhile.
-const LOOK: Duration = Duration::from_secs(10);
 
 impl TryFrom<WhyArgs> for WhyOptions {
     type Error = Error;
 
     fn try_from(args: WhyArgs) -> Result<Self, Error> {
         let service = service(&args.service)?;
-        let of = |name| args.login.context(args.kubeconfig.clone(), name).within(LOOK);
-        let mut contexts = match (args.all_contexts, args.contexts.is_empty()) {
-            (true, _) => of(None).all()?,
-            (false, true) => vec![of(args.context)],
-            (false, false) => args.contexts.into_iter().map(|name| of(Some(name))).collect(),
-        };
-        let names: Vec<_> = contexts.iter().filter_map(|context| context.name.as_ref()).collect();
-        if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
-            return Err(Error::Argument(format!(
-                "--contexts: {:?} is named twice. try: name it once",
-                twice.1
-            )));
-        }
-        if args.leader_context.as_ref().is_some_and(|leader| !names.contains(&leader)) {
-            contexts.push(of(args.leader_context));
-        }
-        Ok(Self { service, from: args.from, contexts })
+        Ok(Self { service, from: args.from, contexts: args.clusters.try_into()? })
     }
 }
 
@@ -82,7 +50,7 @@ pub(super) async fn show(args: WhyArgs) -> Result<Outcome, Error> {
     let options: WhyOptions = args.try_into()?;
     let why = Box::pin(why(&options)).await?;
     let lines: String = why.lines.iter().map(|line| printable(line) + "\n").collect();
-    print(&lines)?;
+    print_marked(&lines)?;
     Ok(match why.found {
         Some(true) => Outcome::Problems,
         Some(false) => Outcome::Well,
@@ -106,8 +74,6 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<Outcome, Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use clap::Parser;
 
     use super::*;
@@ -132,27 +98,6 @@ mod tests {
         }
         let right = options("shop/web").unwrap();
         assert_eq!(right.service.to_string(), "shop/web");
-    }
-
-    #[test]
-    fn one_cluster_several_or_all_are_looked_at_each_once() {
-        let names = |line: &str| -> Result<Vec<Option<String>>, String> {
-            Ok(options(line)?.contexts.into_iter().map(|context| context.name).collect())
-        };
-        let some = |names: &[&str]| -> Result<Vec<Option<String>>, String> {
-            Ok(names.iter().map(|name| Some((*name).to_owned())).collect())
-        };
-        assert_eq!(names("a/b"), Ok(vec![None]));
-        assert_eq!(names("a/b --context west --leader-context hub"), some(&["west", "hub"]));
-        assert_eq!(names("a/b --contexts west,hub --leader-context hub"), some(&["west", "hub"]));
-        assert!(names("a/b --contexts west,hub,west").unwrap_err().contains("\"west\" is named twice"));
-        assert!(names("a/b --contexts west --all-contexts").is_err());
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        let config = "{current-context: west, contexts: [{name: hub}, {name: west}, {name: east}]}";
-        file.write_all(config.as_bytes()).unwrap();
-        let all = format!("a/b --all-contexts --kubeconfig {}", file.path().display());
-        assert_eq!(names(&all), some(&["west", "hub", "east"]));
-        assert!(names("a/b --all-contexts --kubeconfig /nowhere").unwrap_err().contains("/nowhere"));
     }
 
     #[test]

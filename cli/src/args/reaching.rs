@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::Args as ClapArgs;
 
 use super::duration::duration;
-use crate::{KubeContext, Login};
+use crate::{Error, KubeContext, Login};
 
 /// One cluster.
 #[derive(ClapArgs, Debug)]
@@ -23,6 +23,55 @@ pub(super) struct Where {
 impl From<Where> for KubeContext {
     fn from(place: Where) -> Self {
         place.login.context(place.kubeconfig, place.context)
+    }
+}
+
+/// Several clusters, each once.
+#[derive(ClapArgs, Debug)]
+pub(super) struct Several {
+    /// Kubeconfig of the clusters [default: as kubectl].
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of one cluster to look at [default: the current one].
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Contexts of several clusters to look at.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "context")]
+    contexts: Vec<String>,
+    /// Look at the clusters of all contexts, the current one first.
+    #[arg(long, conflicts_with_all = ["context", "contexts"])]
+    all_contexts: bool,
+    /// Context of the leader's cluster, which is looked at besides.
+    #[arg(long, value_name = "NAME")]
+    leader_context: Option<String>,
+    #[command(flatten)]
+    login: LoginArgs,
+}
+
+/// Limit of each request unless a flag says it: somebody waits, and other clusters are looked at meanwhile.
+const LOOK: Duration = Duration::from_secs(10);
+
+impl TryFrom<Several> for Vec<KubeContext> {
+    type Error = Error;
+
+    fn try_from(args: Several) -> Result<Self, Error> {
+        let of = |name| args.login.context(args.kubeconfig.clone(), name).within(LOOK);
+        let mut contexts = match (args.all_contexts, args.contexts.is_empty()) {
+            (true, _) => of(None).all()?,
+            (false, true) => vec![of(args.context)],
+            (false, false) => args.contexts.into_iter().map(|name| of(Some(name))).collect(),
+        };
+        let names: Vec<_> = contexts.iter().filter_map(|context| context.name.as_ref()).collect();
+        if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+            return Err(Error::Argument(format!(
+                "--contexts: {:?} is named twice. try: name it once",
+                twice.1
+            )));
+        }
+        if args.leader_context.as_ref().is_some_and(|leader| !names.contains(&leader)) {
+            contexts.push(of(args.leader_context));
+        }
+        Ok(contexts)
     }
 }
 
@@ -52,6 +101,8 @@ impl LoginArgs {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use clap::{CommandFactory, Parser};
 
     use super::*;
@@ -61,6 +112,38 @@ mod tests {
     struct Line {
         #[command(flatten)]
         place: Where,
+    }
+
+    #[derive(Parser)]
+    struct Lines {
+        #[command(flatten)]
+        clusters: Several,
+    }
+
+    fn names(line: &str) -> Result<Vec<Option<String>>, String> {
+        let words = ["why"].into_iter().chain(line.split_whitespace());
+        let line = Lines::try_parse_from(words).map_err(|error| error.to_string())?;
+        let contexts: Vec<KubeContext> =
+            line.clusters.try_into().map_err(|error: Error| error.to_string())?;
+        Ok(contexts.into_iter().map(|context| context.name).collect())
+    }
+
+    #[test]
+    fn one_cluster_several_or_all_are_looked_at_each_once() {
+        let some = |names: &[&str]| -> Result<Vec<Option<String>>, String> {
+            Ok(names.iter().map(|name| Some((*name).to_owned())).collect())
+        };
+        assert_eq!(names(""), Ok(vec![None]));
+        assert_eq!(names("--context west --leader-context hub"), some(&["west", "hub"]));
+        assert_eq!(names("--contexts west,hub --leader-context hub"), some(&["west", "hub"]));
+        assert!(names("--contexts west,hub,west").unwrap_err().contains("\"west\" is named twice"));
+        assert!(names("--contexts west --all-contexts").is_err());
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let config = "{current-context: west, contexts: [{name: hub}, {name: west}, {name: east}]}";
+        file.write_all(config.as_bytes()).unwrap();
+        let all = format!("--all-contexts --kubeconfig {}", file.path().display());
+        assert_eq!(names(&all), some(&["west", "hub", "east"]));
+        assert!(names("--all-contexts --kubeconfig /nowhere").unwrap_err().contains("/nowhere"));
     }
 
     #[test]

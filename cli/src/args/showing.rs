@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use clap::{Args as ClapArgs, ValueEnum};
 use serde::Serialize;
 
-use super::{Outcome, reaching::Where};
+use super::{Outcome, color::marked, reaching::Where};
 use crate::{Error, StatusOptions, status};
 
 #[derive(ClapArgs, Debug)]
@@ -42,17 +42,26 @@ pub(super) fn shown<R: Serialize>(
     text: impl Fn(&R) -> String,
     is_well: bool,
 ) -> Result<Outcome, Error> {
-    let shown = match form {
-        ReportForm::Text => text(report),
-        ReportForm::Json => json(report)? + "\n",
-    };
-    print(&shown)?;
+    match form {
+        ReportForm::Text => print_marked(&text(report))?,
+        ReportForm::Json => print(&(json(report)? + "\n"))?,
+    }
     Ok(if is_well { Outcome::Well } else { Outcome::Problems })
 }
 
-/// Prints. The reader may stop early, as `head` does: the work goes on, and the exit code still says how it went.
+/// Prints lines for people, with marks in colours where these are wanted.
+pub(super) fn print_marked(text: &str) -> Result<(), Error> {
+    to(&mut anstream::stdout(), &marked(text))
+}
+
+/// Prints what a program may read.
 pub(super) fn print(text: &str) -> Result<(), Error> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    to(&mut std::io::stdout(), text)
+}
+
+/// Prints. The reader may stop early, as `head` does: the work goes on, and the exit code still says how it went.
+fn to(stream: &mut impl Write, text: &str) -> Result<(), Error> {
+    match stream.write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Error::File { path: "/dev/stdout".into(), source: error })
         }
