@@ -4,6 +4,7 @@ mod binding;
 mod color;
 mod duration;
 mod explaining;
+mod getting;
 mod installing;
 mod leaving;
 mod naming;
@@ -20,6 +21,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use self::{
     binding::BindArgs,
     explaining::{ExplainArgs, WhyArgs},
+    getting::GetArgs,
     installing::{InitArgs, JoinArgs, Leader},
     leaving::LeaveArgs,
     naming::DnsArgs,
@@ -62,6 +64,10 @@ enum Command {
     ///
     /// Exits with 0 if there are no problems, with 1 if there are some, with 3 if the cluster does not answer.
     Status(StatusArgs),
+    /// List what several clusters export and import. Changes nothing.
+    ///
+    /// What could not be looked at is said on stderr, and the rest is listed. Exits with 0, or with 3 if no cluster could be looked at.
+    Get(GetArgs),
     /// Find out why a Service of another cluster cannot be used. Changes nothing.
     ///
     /// Looks at several clusters at once, and walks from those that export the Service to the one that imports it: set, export, record,
@@ -184,6 +190,7 @@ async fn run_as(args: Args, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcom
         }
         Command::Rejoin(args) => rejoin(&args.into(), say).await?,
         Command::Status(args) => return showing::show(args).await,
+        Command::Get(args) => return getting::show(args).await,
         Command::Why(args) => return explaining::show(args).await,
         Command::Explain(args) => return explaining::explain(&args),
         Command::Leave(args) => leave(&args.try_into()?, say).await?,

@@ -13,7 +13,7 @@ use kit::list::Pages;
 use kube::{
     Api, Client, Config, Resource, ResourceExt,
     api::ListParams,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{Context, KubeConfigOptions, Kubeconfig},
     core::discovery::ApiResource,
 };
 use serde::de::DeserializeOwned;
@@ -78,6 +78,26 @@ impl KubeContext {
         Ok(names.into_iter().map(|name| Self { name: Some(name), ..self.clone() }).collect())
     }
 
+    /// Namespace that the context names, else `default`, as for kubectl.
+    pub(crate) fn namespace(&self) -> Result<String, Error> {
+        let config = self.read()?;
+        let context = self.context(&config)?.1;
+        Ok(context.and_then(|context| context.namespace.clone()).unwrap_or_else(|| "default".into()))
+    }
+
+    /// The context in this kubeconfig: its name, and what it says.
+    fn context<'a>(&self, file: &'a Kubeconfig) -> Result<(String, Option<&'a Context>), Error> {
+        let name = self.name.clone().or(file.current_context.clone()).unwrap_or_default();
+        match file.contexts.iter().find(|entry| entry.name == name) {
+            Some(entry) => Ok((name, entry.context.as_ref())),
+            None => {
+                let names: Vec<&str> = file.contexts.iter().map(|entry| entry.name.as_str()).collect();
+                Err(self
+                    .unusable(format!("there is no context {name:?} (contexts: {})", list(&names)).into()))
+            }
+        }
+    }
+
     /// The same cluster, asked with this limit of each request unless a flag gave another one.
     pub(crate) fn within(mut self, limit: Duration) -> Self {
         self.login.limit.get_or_insert(limit);
@@ -134,13 +154,7 @@ impl Cluster {
     pub(crate) async fn open(context: &KubeContext) -> Result<Self, Error> {
         let unusable = |source| context.unusable(source);
         let file = context.read()?;
-        let name = context.name.clone().or(file.current_context.clone()).unwrap_or_default();
-        if file.contexts.iter().all(|entry| entry.name != name) {
-            let names: Vec<&str> = file.contexts.iter().map(|entry| entry.name.as_str()).collect();
-            return Err(unusable(
-                format!("there is no context {name:?} (contexts: {})", list(&names)).into(),
-            ));
-        }
+        let (name, chosen) = context.context(&file)?;
         let options = KubeConfigOptions { context: context.name.clone(), ..KubeConfigOptions::default() };
         let mut config = Config::from_custom_kubeconfig(file.clone(), &options)
             .await
@@ -152,11 +166,7 @@ impl Cluster {
             config.auth_info.impersonate_groups = groups;
         }
 
-        let entry = file
-            .contexts
-            .iter()
-            .find(|entry| entry.name == name)
-            .and_then(|entry| entry.context.as_ref())
+        let entry = chosen
             .and_then(|wanted| file.clusters.iter().find(|entry| entry.name == wanted.cluster))
             .and_then(|entry| entry.cluster.as_ref())
             .ok_or_else(|| unusable("has no cluster".into()))?;

@@ -11,6 +11,7 @@
 //! | `check` | what must hold before anything is changed |
 //! | `cluster` | reaching a cluster through a kubeconfig |
 //! | `deletion` | what keeps an object that is being deleted |
+//! | [`get()`] | what several clusters export and import |
 //! | [`why()`] | why a Service of another cluster cannot be used |
 //! | `outside` | whether a daemon runs outside of its cluster |
 //! | `part` | one part of what an API server is asked for, or why it is not there |
@@ -43,6 +44,7 @@ mod dns;
 mod dynamic;
 mod eraser;
 mod error;
+mod get;
 mod holder;
 mod image;
 mod init;
@@ -79,6 +81,7 @@ pub use crate::{
     cluster::{KubeContext, Login},
     dns::{DnsOptions, Namespaced, dns},
     error::Error,
+    get::{ClusterRow, GetOptions, Listed, Listing, Rows, get, names as listed_names, text as listed_text},
     init::{InitOptions, init},
     join::{JoinOptions, join},
     leave::{Departure, LeaveOptions, leave},

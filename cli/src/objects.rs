@@ -7,6 +7,7 @@
 //! | [`area`] | a Common Area, with the leader's Role in it |
 //! | [`access`] | a member's access to a Common Area: ServiceAccount, Role |
 //! | [`member`] | what the member needs in its own cluster |
+//! | [`observer`] | rights of people who only look, part of [`leader`], [`area`] and [`member`] |
 //! | [`bind`] | what API binding needs, at a provider, at a consumer, and for each API |
 //! | [`dns`] | what CoreDNS may do, to make names of imports |
 //! | `fairness` | how much of its API server the members get, part of [`leader`] and [`area`] |
@@ -24,6 +25,7 @@ pub mod dns;
 mod fairness;
 pub mod leader;
 pub mod member;
+pub mod observer;
 pub mod offload;
 mod policy;
 mod rights;

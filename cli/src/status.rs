@@ -36,7 +36,12 @@ pub struct StatusOptions {
 /// [`Error::Kubeconfig`], and [`Error::Request`] if the server does not answer or does not accept the credential.
 pub async fn status(options: &StatusOptions) -> Result<Report, Error> {
     let cluster = Cluster::open(&options.cluster).await?;
+    of(&cluster, options.cluster_set.as_deref(), Timestamp::now()).await
+}
+
+/// Reads a cluster that was opened, at the time `now`.
+pub(crate) async fn of(cluster: &Cluster, set: Option<&str>, now: Timestamp) -> Result<Report, Error> {
     // What it holds between its many questions is too much for the stack.
-    let found = Box::pin(gather::gather(&cluster, options.cluster_set.as_deref())).await?;
-    Ok(judge::report(&found, Timestamp::now()))
+    let found = Box::pin(gather::gather(cluster, set)).await?;
+    Ok(judge::report(&found, now))
 }

@@ -9,6 +9,7 @@
 //! | [`cluster`] | what is known of one cluster, gaps included |
 //! | [`code`] | the table of codes: title, cause, what to try |
 //! | [`finding`] | one finding: a code, and what is so in these clusters |
+//! | [`listing`] | exports, imports and Services as rows |
 //! | [`why`](mod@why) | walks from the exporters of a Service to one importer, and stops where it is broken |
 //!
 //! No IO and no clock: the time is an argument. What could not be looked at is a [`Gap`](cluster::Gap), never an error.
@@ -17,6 +18,7 @@ pub mod age;
 pub mod cluster;
 pub mod code;
 pub mod finding;
+pub mod listing;
 mod near;
 pub mod sign;
 pub mod step;

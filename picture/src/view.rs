@@ -6,7 +6,7 @@ use api::{
     cluster_set::{ClusterSet, ClusterSetSpec, ClusterSetStatus, READY},
     condition::AntreaCondition,
     label,
-    mcs::{ServiceExport, ServiceImport},
+    mcs::{ImportedCluster, ServiceExport, ServiceImport, ServiceImportSpec},
     resource_export::{ResourceExport, ResourceExportStatus, SERVICE, ServicePayload},
     resource_import::{Exporter, ResourceImport},
     view::{Lenient, is_written_by, lean, or_default, ours_annotated, sourced},
@@ -109,12 +109,32 @@ pub struct ServiceImportView {
     /// With the names of those of our daemons that wrote it.
     #[serde(deserialize_with = "ours_annotated")]
     pub metadata: ObjectMeta,
-    /// Its conditions.
+    /// Its spec.
     #[serde(default)]
-    pub status: Lenient<Conditions>,
+    pub spec: Lenient<ServiceImportSpec>,
+    /// Its conditions, and the clusters behind it.
+    #[serde(default)]
+    pub status: Lenient<ImportStatus>,
+}
+
+/// What is looked at of the status of a ServiceImport.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ImportStatus {
+    /// The conditions.
+    pub conditions: Vec<AntreaCondition>,
+    /// Clusters whose endpoints are behind it.
+    pub clusters: Lenient<Vec<ImportedCluster>>,
 }
 
 impl ServiceImportView {
+    /// IDs of the clusters whose endpoints are behind it.
+    pub fn clusters(&self) -> impl Iterator<Item = &str> {
+        let status = self.status.0.as_ref().ok();
+        let clusters = status.and_then(|status| status.clusters.0.as_deref().ok()).unwrap_or_default();
+        clusters.iter().map(|cluster| cluster.cluster.as_str())
+    }
+
     /// Its condition of this type.
     pub fn condition(&self, type_: &str) -> Option<&AntreaCondition> {
         of_type(&self.status.0.as_ref().ok()?.conditions, type_)

@@ -69,6 +69,7 @@ fn to(stream: &mut impl Write, text: &str) -> Result<(), Error> {
     }
 }
 
-fn json<R: Serialize>(report: &R) -> Result<String, Error> {
+/// What a program reads.
+pub(super) fn json<R: Serialize>(report: &R) -> Result<String, Error> {
     serde_json::to_string_pretty(report).map_err(|source| Error::Json { object: "the report".into(), source })
 }

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use super::{
     Object, fairness,
     leader::ACCOUNT,
-    named,
+    named, observer,
     rights::{ANTREA, COORDINATION, CORE, FREEPORT, KEEP, OFFLOADING, OWN, READ, inside, report, rule},
     within,
 };
@@ -25,7 +25,7 @@ pub fn name(set: &str) -> String {
     format!("{PREFIX}{set}")
 }
 
-/// Namespace, the leader's Role in it, the flow of its members' requests, and the leader's ClusterSet, which names the leader itself as leader.
+/// Namespace, the leader's Role in it, that of people who only look, the flow of its members' requests, and the leader's ClusterSet, which names the leader itself as leader.
 pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
     let area = name(set);
     let mut namespace = Namespace { metadata: named(&area), ..Namespace::default() };
@@ -62,6 +62,7 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
 
     let mut objects = vec![Object::new(&namespace)];
     objects.extend(inside(&area, &ACCOUNT, rights));
+    objects.push(observer::in_area(&area));
     objects.push(fairness::flow(&area));
     objects.push(Object::new(&cluster_set));
     objects

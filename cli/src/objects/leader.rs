@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::EnvVar;
 use kube::ResourceExt;
 
 use super::{
-    Object, SYSTEM, daemon_account, deployment, fairness, policy,
+    Object, SYSTEM, daemon_account, deployment, fairness, observer, policy,
     rights::{
         Account, CORE, EXTENSIONS, FLOW_CONTROL, READ, elects, everywhere, inside, report, rule, rule_on,
     },
@@ -30,6 +30,7 @@ pub fn objects() -> Vec<Object> {
     let own = elects(ACCOUNT.name).into_iter().chain([report()]).collect();
     objects.extend(everywhere(&ACCOUNT, rights));
     objects.extend(inside(SYSTEM, &ACCOUNT, own));
+    objects.push(observer::in_cluster());
     objects.extend(policy());
     objects.push(fairness::level());
     objects

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{EnvVar, Secret};
 use super::{
     Object, SYSTEM, area, daemon_account,
     deployment::{self, tells},
-    policy,
+    observer, policy,
     rights::{
         ABOUT, ALL, ANTREA, Account, CHANGE, COORDINATION, CORE, DISCOVERY, EXTENSIONS, MCS, NETWORKING, OWN,
         READ, READ_AND_CREATE, aggregated, elects, everywhere, inside, inside_as, report, rule, rule_on,
@@ -66,6 +66,7 @@ pub fn objects() -> Vec<Object> {
     objects.extend(everywhere(&ACCOUNT, cluster));
     objects.extend(inside(SYSTEM, &ACCOUNT, own));
     objects.extend(users());
+    objects.push(observer::in_cluster());
     objects.extend(policy());
     objects.extend(own_policy());
     objects.extend(checks().into_iter().flatten());

@@ -15,6 +15,8 @@ pub(super) const MCS: &str = "multicluster.x-k8s.io";
 pub(super) const CORE: &str = "";
 /// Group of ClusterProperties.
 pub(super) const ABOUT: &str = "about.k8s.io";
+/// Group of Deployments.
+pub(super) const APPS: &str = "apps";
 /// Group of EndpointSlices.
 pub(super) const DISCOVERY: &str = "discovery.k8s.io";
 /// Group of ServiceCIDRs.

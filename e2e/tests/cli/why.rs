@@ -2,9 +2,12 @@
 
 use e2e::waiting::{VOUCHED, within};
 
-use crate::cli::member_set::{MemberSet, alone};
+use crate::cli::{
+    get,
+    member_set::{MemberSet, alone},
+};
 
-const NS: &str = "why";
+pub(crate) const NS: &str = "why";
 
 #[e2e::test]
 fn each_cause_is_named_by_its_code_and_is_gone_when_it_is_mended() {
@@ -31,6 +34,8 @@ fn each_cause_is_named_by_its_code_and_is_gone_when_it_is_mended() {
         leader.export(NS, "web").await;
         let said = found(set, "web", "FP401").await;
         assert!(said.contains("west can use why/web in part (FP401)"), "{said}");
+        get::lists_what_why_walks(set).await;
+        an_observer_sees_the_same(set).await;
         leader.unexport(NS, "web").await;
         well(set, "web").await;
 
@@ -85,4 +90,37 @@ async fn nothing_is_written(set: &MemberSet) {
         set.clusters.freeport(&line("web")).await.succeeded();
         assert_eq!(set.clusters.written_by_people(cluster).await, before, "{cluster}");
     }
+}
+
+/// Who is bound to `freeport-observer`, and to nothing else, finds what an administrator finds.
+async fn an_observer_sees_the_same(set: &MemberSet) {
+    let clusters = set.clusters;
+    let binding = "create clusterrolebinding why-observers --clusterrole freeport-observer --group observers";
+    for cluster in ["leader", "east", "west"] {
+        clusters.kubectl(&format!("--context {cluster} {binding}")).await.succeeded();
+    }
+    let area = "--context leader -n clusterset-demo";
+    let role = "create rolebinding why-observers --role freeport-observer --group observers";
+    clusters.kubectl(&format!("{area} {role}")).await.succeeded();
+    let jane = "--as jane --as-group observers";
+    // The API server takes a moment to know of a binding.
+    within(VOUCHED, "an observer sees all steps", async || {
+        let all = clusters.freeport(&line("web")).await;
+        let seen = clusters.freeport(&format!("{} {jane}", line("web"))).await;
+        let codes = |ran: &str| ran.matches(" FP401 ").count();
+        let is_same = codes(&seen.stdout) == codes(&all.stdout) && seen.code == all.code;
+        let is_all = !seen.stdout.contains(" ? ") && seen.stderr.is_empty() && !seen.stdout.contains("note:");
+        if is_same && is_all { Ok(()) } else { Err(seen.to_string()) }
+    })
+    .await;
+    let listed = clusters.freeport(&format!("get services -A --contexts west,leader {jane}")).await;
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed}");
+    let nobody = clusters.freeport("get imports -A --context west --as nobody").await;
+    assert_eq!((nobody.code, nobody.stdout.as_str()), (Some(0), ""), "{nobody}");
+    assert!(nobody.stderr.contains("note: serviceimports of west were not looked at: "), "{nobody}");
+    for cluster in ["leader", "east", "west"] {
+        let line = format!("--context {cluster} delete clusterrolebinding why-observers");
+        clusters.kubectl(&line).await.succeeded();
+    }
+    clusters.kubectl(&format!("{area} delete rolebinding why-observers")).await.succeeded();
 }
