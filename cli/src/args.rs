@@ -60,7 +60,7 @@ enum Command {
     /// Find out why a Service of another cluster cannot be used. Changes nothing.
     ///
     /// Looks at several clusters at once, and walks from those that export the Service to the one that imports it: set, export, record,
-    /// merge, import, endpoints. Names the first step that is broken by a code, and a command to try. Packets are not tried. Exits with 0 if
+    /// merge, import, endpoints, dns. Names the first step that is broken by a code, and a command to try. Packets are not tried. Exits with 0 if
     /// nothing was found, with 1 if something is broken or degraded, with 3 if no cluster could be looked at.
     Why(WhyArgs),
     /// Explain a code that `freeport why` names. Asks no cluster.

@@ -12,6 +12,7 @@
 //! | `cluster` | reaching a cluster through a kubeconfig |
 //! | `deletion` | what keeps an object that is being deleted |
 //! | [`why()`] | why a Service of another cluster cannot be used |
+//! | `look` | reads parts of a cluster, gaps included |
 //! | `outside` | whether a daemon runs outside of its cluster |
 //! | `part` | one part of what an API server is asked for, or why it is not there |
 //! | `printable` | words of other clusters on a terminal |
@@ -50,6 +51,7 @@ mod install;
 mod join;
 mod kubeconfig;
 mod leave;
+mod look;
 pub mod manifests;
 pub mod objects;
 mod offload;

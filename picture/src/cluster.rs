@@ -6,9 +6,12 @@ use api::{lease::LeaseView, view::Meta};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
 use kube::ResourceExt;
 
-use crate::view::{
-    ClusterSetView, MergedView, PodView, RecordView, ServiceExportView, ServiceImportView, ServiceView,
-    SliceView,
+use crate::{
+    dns::Dns,
+    view::{
+        ClusterSetView, MergedView, PodView, RecordView, ServiceExportView, ServiceImportView, ServiceView,
+        SliceView,
+    },
 };
 
 /// One part of what was asked for, or why it is not known.
@@ -68,6 +71,8 @@ pub struct Cluster {
     pub slices: Seen<Vec<SliceView>>,
     /// Common Areas of ClusterSets that it leads.
     pub areas: Seen<Vec<Area>>,
+    /// Its CoreDNS.
+    pub dns: Dns,
 }
 
 /// What is known of a Common Area.
@@ -101,6 +106,7 @@ impl Cluster {
             import: Err(gap.clone()),
             slices: Err(gap.clone()),
             areas: Err(gap.clone()),
+            dns: Dns::unknown(gap),
         }
     }
 

@@ -7,6 +7,7 @@
 //! | [`sign`] | what the last renewal of a Lease shows |
 //! | [`age`] | how long ago something was, in words |
 //! | [`cluster`] | what is known of one cluster, gaps included |
+//! | [`dns`] | CoreDNS of a cluster, and whether it gives imports names |
 //! | [`code`] | the table of codes: title, cause, what to try |
 //! | [`finding`] | one finding: a code, and what is so in these clusters |
 //! | [`why`](mod@why) | walks from the exporters of a Service to one importer, and stops where it is broken |
@@ -16,6 +17,7 @@
 pub mod age;
 pub mod cluster;
 pub mod code;
+pub mod dns;
 pub mod finding;
 mod near;
 pub mod sign;

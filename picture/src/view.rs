@@ -12,8 +12,8 @@ use api::{
     view::{Lenient, is_written_by, lean, or_default, ours_annotated, sourced},
 };
 use k8s_openapi::api::{
-    core::v1::{Pod, PodStatus, Service},
-    discovery::v1::EndpointSlice,
+    core::v1::{Pod, PodStatus, Service, ServicePort},
+    discovery::v1::{EndpointPort, EndpointSlice},
 };
 use kube::{Resource, api::ObjectMeta};
 use serde::Deserialize;
@@ -161,6 +161,15 @@ pub struct ServiceSpec {
     /// Labels of its Pods; none if somebody else writes its EndpointSlices.
     #[serde(deserialize_with = "or_default")]
     pub selector: BTreeMap<String, String>,
+    /// Its ports.
+    #[serde(deserialize_with = "or_default")]
+    pub ports: Vec<ServicePort>,
+    /// Its address; `None` if it is headless.
+    #[serde(rename = "clusterIP")]
+    pub cluster_ip: Option<String>,
+    /// `Cluster` or `Local`; none means the former.
+    #[serde(rename = "internalTrafficPolicy")]
+    pub internal_traffic_policy: Option<String>,
 }
 
 impl ServiceView {
@@ -185,6 +194,9 @@ pub struct SliceView {
     /// Its endpoints.
     #[serde(default)]
     pub endpoints: Lenient<Option<Vec<Endpoint>>>,
+    /// Their ports.
+    #[serde(default)]
+    pub ports: Lenient<Option<Vec<EndpointPort>>>,
 }
 
 /// An endpoint.

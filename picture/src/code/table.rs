@@ -254,6 +254,24 @@ pub const TABLE: &[Entry] = &[
         again: true,
     },
     Entry {
+        code: 603,
+        title: "no Pod has the named port",
+        step: Step::Endpoints,
+        cause: "The targetPort of a port of the exported Service is a name, and no container of its Pods has a port of that name. The port has no \
+                endpoint.",
+        next: "kubectl --context {context} -n {namespace} describe service {name}",
+        again: false,
+    },
+    Entry {
+        code: 604,
+        title: "the Service reaches Pods of the same Node only, and the importing cluster has none",
+        step: Step::Endpoints,
+        cause: "The imported Service has internalTrafficPolicy Local, as the oldest export says, so its address leads to Pods on the client's own Node. \
+                No Pod of the Service runs in the importing cluster.",
+        next: "kubectl --context {context} -n {namespace} patch service {name} -p '{\"spec\":{\"internalTrafficPolicy\":\"Cluster\"}}'",
+        again: false,
+    },
+    Entry {
         code: 605,
         title: "no endpoint can answer",
         step: Step::Endpoints,
@@ -276,6 +294,31 @@ pub const TABLE: &[Entry] = &[
         cause: "An exporting cluster has endpoints that are ready, and the importing cluster has none of that cluster that is ready. After a change \
                 that takes a moment; it lasts where no endpoint answers freeport-member of the importing cluster.",
         next: "kubectl --context {context} -n {namespace} describe serviceimport {name}",
+        again: true,
+    },
+    Entry {
+        code: 701,
+        title: "CoreDNS does not know the zone clusterset.local",
+        step: Step::Dns,
+        cause: "The Corefile of the importing cluster has no server block for clusterset.local, so imports have no names there. Their addresses work.",
+        next: "freeport dns --apply --context {context}",
+        again: false,
+    },
+    Entry {
+        code: 702,
+        title: "CoreDNS may not watch ServiceImports",
+        step: Step::Dns,
+        cause: "The Corefile has the zone clusterset.local, and no ClusterRole that is bound to the ServiceAccount of CoreDNS allows it to list and watch \
+                ServiceImports. CoreDNS knows no name of an import. Their addresses work.",
+        next: "freeport dns --apply --context {context}",
+        again: false,
+    },
+    Entry {
+        code: 703,
+        title: "no Pod of CoreDNS is ready",
+        step: Step::Dns,
+        cause: "The Deployment of CoreDNS has no Pod that is ready, so no name is answered in the importing cluster, imported or not.",
+        next: "kubectl --context {context} -n kube-system describe deployment,pods -l k8s-app=kube-dns",
         again: true,
     },
 ];

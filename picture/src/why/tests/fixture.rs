@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::{Area, Cluster, Gap},
+    dns::{Dns, corefile},
     view::{
         ClusterSetView, MergedView, RecordView, ServiceExportView, ServiceImportView, ServiceView, SliceView,
     },
@@ -101,6 +102,21 @@ pub(super) fn merged(ids: &[&str]) -> MergedView {
     object(json!({"metadata": {"name": "shop-web-service"}, "spec": {"exporters": exporters}}))
 }
 
+/// CoreDNS with the zone or as installers leave it, and so many Pods that are ready.
+pub(super) fn coredns(has_zone: bool, ready: u32) -> Dns {
+    let stock = ".:53 {\n    kubernetes cluster.local\n}\n";
+    let corefile = if has_zone { corefile::add(stock).unwrap() } else { stock.to_owned() };
+    let imports = json!({"apiGroups": ["multicluster.x-k8s.io"], "resources": ["serviceimports"], "verbs": ["list", "watch"]});
+    let template = json!({"spec": {"serviceAccountName": "coredns", "containers": []}});
+    let spec = json!({"replicas": 2, "selector": {}, "template": template});
+    Dns {
+        corefile: Ok(Some(corefile)),
+        mounted: Ok(vec![]),
+        deployment: Ok(Some(object(json!({"spec": spec, "status": {"readyReplicas": ready}})))),
+        rules: Ok(if has_zone { vec![object(imports)] } else { vec![] }),
+    }
+}
+
 fn member(id: &str) -> Cluster {
     Cluster {
         uid: Ok(format!("uid-{id}")),
@@ -114,6 +130,7 @@ fn member(id: &str) -> Cluster {
         import: Ok(None),
         slices: Ok(vec![]),
         areas: Ok(vec![]),
+        dns: coredns(true, 1),
         ..Cluster::unknown(id, &Gap::NotLooked)
     }
 }
