@@ -84,7 +84,9 @@ async fn mended(set: &MemberSet, service: &str, code: &str) {
 async fn well(set: &MemberSet, service: &str) {
     within(VOUCHED, &format!("{service} is well"), async || {
         let ran = set.clusters.freeport(&line(service)).await;
-        let is_well = ran.code == Some(0) && ran.stdout.contains("not known: dns; not dialled") && ran.stderr.is_empty();
+        let is_well = ran.code == Some(0)
+            && ran.stdout.contains("not known: dns; not dialled")
+            && ran.stderr.is_empty();
         if is_well { Ok(()) } else { Err(ran.to_string()) }
     })
     .await;
