@@ -8,13 +8,13 @@
 //! | [`args`] | the command line |
 //! | [`objects`] | all that is installed, built by pure functions |
 //! | [`manifests`] | the same as files, for people who apply them themselves |
-//! | `check` | what must hold before anything is changed |
 //! | `cluster` | reaching a cluster through a kubeconfig |
 //! | `deletion` | what keeps an object that is being deleted |
 //! | [`why()`] | why a Service of another cluster cannot be used |
 //! | `look` | reads parts of a cluster, gaps included |
 //! | `outside` | whether a daemon runs outside of its cluster |
 //! | `part` | one part of what an API server is asked for, or why it is not there |
+//! | `precondition` | what must hold before anything is changed |
 //! | `printable` | words of other clusters on a terminal |
 //! | `probe` | whether the member connects to endpoints of other clusters |
 //! | `proxy` | whether a proxy is used |
@@ -37,7 +37,6 @@
 
 pub mod args;
 mod bind;
-mod check;
 mod cluster;
 mod deletion;
 mod dns;
@@ -57,6 +56,7 @@ pub mod objects;
 mod offload;
 mod outside;
 mod part;
+mod precondition;
 mod printable;
 mod probe;
 mod proxy;
