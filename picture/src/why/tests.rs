@@ -266,7 +266,7 @@ fn a_named_port_is_lost_alone_or_with_the_whole_service() {
     let all = walked(json!([http]), json!(null));
     assert_eq!((all.codes(), all.skipped), (vec![Code(603)], vec![Step::Dns]));
     let one = walked(json!([http, admin]), json!([{"name": "admin", "port": 81}]));
-    assert_eq!((one.codes(), one.skipped), (vec![Code(603)], vec![]));
+    assert_eq!((one.codes(), one.skipped.len()), (vec![Code(603)], 0));
     assert!(
         one.text().join("\n").contains("no Pod has a port \"web\" (targetPort of port 80)"),
         "{:?}",
