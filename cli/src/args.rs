@@ -1,6 +1,7 @@
 //! The command line.
 
 mod binding;
+mod checking;
 mod duration;
 mod explaining;
 mod installing;
@@ -9,6 +10,7 @@ mod naming;
 mod offloading;
 mod rejoining;
 mod revoking;
+mod several;
 mod showing;
 
 use std::{io::Write, process::ExitCode};
@@ -17,6 +19,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::{
     binding::BindArgs,
+    checking::CheckArgs,
     explaining::{ExplainArgs, WhyArgs},
     installing::{InitArgs, JoinArgs, Leader},
     leaving::LeaveArgs,
@@ -63,7 +66,13 @@ enum Command {
     /// merge, import, endpoints, dns. Names the first step that is broken by a code, and a command to try. Packets are not tried. Exits with 0 if
     /// nothing was found, with 1 if something is broken or degraded, with 3 if no cluster could be looked at.
     Why(WhyArgs),
-    /// Explain a code that `freeport why` names. Asks no cluster.
+    /// Find out what is wrong with clusters and the ClusterSet that they are. Changes nothing.
+    ///
+    /// Looks at several clusters at once: API servers, CRDs, daemons, links with the leader, exports, imports, CoreDNS; and whether IDs and
+    /// addresses differ. One cause gives one FAILED line, with a code and a command to try; what follows from it is skipped. Exits with 0
+    /// if nothing is FAILED, with 1 if something is, with 3 if no cluster could be looked at.
+    Check(CheckArgs),
+    /// Explain a code that `freeport why` or `freeport check` names. Asks no cluster.
     Explain(ExplainArgs),
     /// End a cluster's membership in its ClusterSet.
     ///
@@ -171,6 +180,7 @@ async fn run_as(args: Args, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcom
         Command::Rejoin(args) => rejoin(&args.into(), say).await?,
         Command::Status(args) => return showing::show(args).await,
         Command::Why(args) => return explaining::show(args).await,
+        Command::Check(args) => return checking::show(args).await,
         Command::Explain(args) => return explaining::explain(&args),
         Command::Leave(args) => leave(&args.try_into()?, say).await?,
         Command::Revoke(args) => leave(&args.into(), say).await?,

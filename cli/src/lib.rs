@@ -11,6 +11,7 @@
 //! | `cluster` | reaching a cluster through a kubeconfig |
 //! | `deletion` | what keeps an object that is being deleted |
 //! | [`why()`] | why a Service of another cluster cannot be used |
+//! | [`check()`] | what is wrong with clusters and the set that they are |
 //! | `look` | reads parts of a cluster, gaps included |
 //! | `outside` | whether a daemon runs outside of its cluster |
 //! | `part` | one part of what an API server is asked for, or why it is not there |
@@ -37,6 +38,7 @@
 
 pub mod args;
 mod bind;
+mod check;
 mod cluster;
 mod deletion;
 mod dns;
@@ -78,6 +80,7 @@ pub use crate::{
         ApiServiceOptions, Halves, Offer, OfferOptions, ProvideOptions, Provided, RemoveOptions,
         bind_apiservice, offer, offer_text, offers, provide, remove,
     },
+    check::{CheckOptions, Checked, Form as CheckForm, check},
     cluster::KubeContext,
     dns::{DnsOptions, Namespaced, dns},
     error::Error,

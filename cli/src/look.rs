@@ -61,3 +61,41 @@ pub(crate) fn seen<T>(answer: Result<Part<T>, Error>) -> Seen<T> {
         }),
     }
 }
+
+/// Each cluster once, whatever the number of its contexts, and a note on those that are left out. `of`: context and uid of a cluster.
+pub(crate) fn each_once<C>(
+    all: Vec<C>,
+    of: impl Fn(&C) -> (String, Option<String>),
+) -> (Vec<C>, Vec<String>) {
+    let (mut once, mut notes) = (Vec::<C>::new(), Vec::new());
+    for cluster in all {
+        let (context, uid) = of(&cluster);
+        match once.iter().map(&of).find(|(_, other)| other.is_some() && *other == uid) {
+            Some((first, _)) => notes
+                .push(format!("note: contexts {first} and {context} are of one cluster, which counts once")),
+            None => once.push(cluster),
+        }
+    }
+    (once, notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_contexts_of_one_cluster_count_once_and_unknown_ones_each() {
+        let all = vec![
+            ("east", Some("1")),
+            ("west", Some("2")),
+            ("east-admin", Some("1")),
+            ("a", None),
+            ("b", None),
+        ];
+        let of = |(context, uid): &(&str, Option<&str>)| ((*context).to_owned(), uid.map(str::to_owned));
+        let (once, notes) = each_once(all, of);
+        let names: Vec<_> = once.iter().map(|(context, _)| *context).collect();
+        assert_eq!(names, ["east", "west", "a", "b"]);
+        assert_eq!(notes, ["note: contexts east and east-admin are of one cluster, which counts once"]);
+    }
+}

@@ -3,14 +3,14 @@
 use std::fmt;
 
 use api::{lease::LeaseView, view::Meta};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 
 use crate::{
     dns::Dns,
+    member::Member,
     view::{
-        ClusterSetView, MergedView, PodView, RecordView, ServiceExportView, ServiceImportView, ServiceView,
-        SliceView,
+        ClusterSetView, MergedView, RecordView, ServiceExportView, ServiceImportView, ServiceView, SliceView,
     },
 };
 
@@ -51,14 +51,8 @@ pub struct Cluster {
     pub context: String,
     /// uid of its Namespace kube-system.
     pub uid: Seen<String>,
-    /// ClusterSets of its member.
-    pub sets: Seen<Vec<ClusterSetView>>,
-    /// Lease that its member renews here.
-    pub lease: Seen<Option<LeaseView>>,
-    /// Deployment of its member.
-    pub deployment: Seen<Option<Deployment>>,
-    /// Pods of its member.
-    pub pods: Seen<Vec<PodView>>,
+    /// Its member.
+    pub member: Member,
     /// The Namespace of the Service.
     pub namespace: Seen<Option<Meta<Namespace>>>,
     /// ServiceExports in that Namespace.
@@ -96,10 +90,7 @@ impl Cluster {
         Self {
             context: context.into(),
             uid: Err(gap.clone()),
-            sets: Err(gap.clone()),
-            lease: Err(gap.clone()),
-            deployment: Err(gap.clone()),
-            pods: Err(gap.clone()),
+            member: Member::unknown(gap),
             namespace: Err(gap.clone()),
             exports: Err(gap.clone()),
             services: Err(gap.clone()),
@@ -112,14 +103,14 @@ impl Cluster {
 
     /// Whether nothing that matters could be read; then why.
     pub fn unseen(&self) -> Option<&Gap> {
-        let Self { sets, exports, services, import, areas, .. } = self;
+        let Self { member: Member { sets, .. }, exports, services, import, areas, .. } = self;
         let is_seen = sets.is_ok() || exports.is_ok() || services.is_ok() || import.is_ok() || areas.is_ok();
         sets.as_ref().err().filter(|_| !is_seen)
     }
 
     /// Its ClusterSet as a member, if it has one.
     pub fn set(&self) -> Option<&ClusterSetView> {
-        self.sets.as_ref().ok()?.first()
+        self.member.set()
     }
 
     /// Its ID, as far as it belongs to a ClusterSet.

@@ -12,7 +12,7 @@ use api::{
     view::{Lenient, is_written_by, lean, or_default, ours_annotated, sourced},
 };
 use k8s_openapi::api::{
-    core::v1::{Pod, PodStatus, Service, ServicePort},
+    core::v1::{ContainerStateTerminated, Pod, PodStatus, Service, ServicePort},
     discovery::v1::{EndpointPort, EndpointSlice},
 };
 use kube::{Resource, api::ObjectMeta};
@@ -333,6 +333,15 @@ impl PodView {
             (None, None) => return None,
         };
         Some((reason.unwrap_or_default(), message.unwrap_or_default()))
+    }
+
+    /// How often its containers were restarted, and how the one that was restarted most ended last.
+    pub fn restarts(&self) -> Option<(i32, Option<ContainerStateTerminated>)> {
+        let status = self.status.0.as_ref().ok()?;
+        let most =
+            status.container_statuses.iter().flatten().max_by_key(|container| container.restart_count)?;
+        let last = most.last_state.as_ref().and_then(|last| last.terminated.clone());
+        Some((most.restart_count, last))
     }
 
     /// Whether its image cannot be pulled.

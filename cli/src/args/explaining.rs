@@ -1,13 +1,15 @@
 //! The command lines of `freeport why` and `freeport explain`.
 
-use std::{path::PathBuf, time::Duration};
-
 use api::{ServiceName, name::is_dns_label};
 use clap::Args as ClapArgs;
 use picture::code::{Code, entry};
 
-use super::{Outcome, duration::duration, showing::print};
-use crate::{Error, KubeContext, WhyOptions, printable::printable, why};
+use super::{
+    Outcome,
+    several::{Several, usage},
+    showing::print,
+};
+use crate::{Error, WhyOptions, printable::printable, why};
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct WhyArgs {
@@ -17,24 +19,8 @@ pub(super) struct WhyArgs {
     /// Cluster that imports, by ID or context [default: the first].
     #[arg(long, value_name = "CLUSTER")]
     from: Option<String>,
-    /// Kubeconfig of the clusters [default: as kubectl].
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of one cluster to look at [default: the current one].
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
-    /// Contexts of several clusters to look at.
-    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "context")]
-    contexts: Vec<String>,
-    /// Look at the clusters of all contexts, the current one first.
-    #[arg(long, conflicts_with_all = ["context", "contexts"])]
-    all_contexts: bool,
-    /// Context of the leader's cluster, which is looked at besides.
-    #[arg(long, value_name = "NAME")]
-    leader_context: Option<String>,
-    /// Limit of each request.
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
-    request_timeout: Duration,
+    #[command(flatten)]
+    several: Several,
 }
 
 impl TryFrom<WhyArgs> for WhyOptions {
@@ -42,23 +28,8 @@ impl TryFrom<WhyArgs> for WhyOptions {
 
     fn try_from(args: WhyArgs) -> Result<Self, Error> {
         let service = service(&args.service)?;
-        let of = |name| KubeContext { file: args.kubeconfig.clone(), name };
-        let mut contexts = match (args.all_contexts, args.contexts.is_empty()) {
-            (true, _) => of(None).all().map_err(usage)?,
-            (false, true) => vec![of(args.context)],
-            (false, false) => args.contexts.into_iter().map(|name| of(Some(name))).collect(),
-        };
-        let names: Vec<_> = contexts.iter().filter_map(|context| context.name.as_ref()).collect();
-        if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
-            return Err(Error::Argument(format!(
-                "--contexts: {:?} is named twice. try: name it once",
-                twice.1
-            )));
-        }
-        if args.leader_context.as_ref().is_some_and(|leader| !names.contains(&leader)) {
-            contexts.push(of(args.leader_context));
-        }
-        Ok(Self { service, from: args.from, contexts, limit: args.request_timeout })
+        let (limit, contexts) = (args.several.limit(), args.several.contexts()?);
+        Ok(Self { service, from: args.from, contexts, limit })
     }
 }
 
@@ -73,14 +44,6 @@ fn service(text: &str) -> Result<ServiceName, Error> {
         Error::Argument(format!("{text:?} is no NAMESPACE/NAME of a Service. try: freeport why shop/web"))
     })?;
     Ok(ServiceName::new(namespace, name))
-}
-
-/// What cannot be used of a kubeconfig is for who runs the command to correct.
-fn usage(error: Error) -> Error {
-    match error {
-        error @ Error::Kubeconfig { .. } => Error::Argument(error.to_string()),
-        other => other,
-    }
 }
 
 /// Prints why a Service cannot be used; whether something was found.

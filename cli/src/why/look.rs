@@ -6,6 +6,7 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
 use kube::{Api, ResourceExt};
 use picture::{
     cluster::{Area, Cluster as Known, Gap, Seen},
+    member::Member,
     view::{
         ClusterSetView, MergedView, PodView, RecordView, ServiceExportView, ServiceImportView, ServiceView,
         SliceView,
@@ -43,10 +44,7 @@ pub(super) async fn look(cluster: &Cluster, service: &ServiceName) -> Known {
     Known {
         context: cluster.name.clone(),
         uid,
-        sets,
-        lease,
-        deployment,
-        pods,
+        member: Member { sets, lease, deployment, pods },
         namespace: seen(here),
         exports,
         services,

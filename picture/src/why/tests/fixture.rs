@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     cluster::{Area, Cluster, Gap},
     dns::{Dns, corefile},
+    member::Member,
     view::{
         ClusterSetView, MergedView, RecordView, ServiceExportView, ServiceImportView, ServiceView, SliceView,
     },
@@ -120,10 +121,12 @@ pub(super) fn coredns(has_zone: bool, ready: u32) -> Dns {
 fn member(id: &str) -> Cluster {
     Cluster {
         uid: Ok(format!("uid-{id}")),
-        sets: Ok(vec![set(id, &condition("Ready", "True", "Connected", ""))]),
-        lease: Ok(Some(announce("freeport-member"))),
-        deployment: Ok(None),
-        pods: Ok(vec![]),
+        member: Member {
+            sets: Ok(vec![set(id, &condition("Ready", "True", "Connected", ""))]),
+            lease: Ok(Some(announce("freeport-member"))),
+            deployment: Ok(None),
+            pods: Ok(vec![]),
+        },
         namespace: Ok(Some(object(json!({"metadata": {"name": "shop"}})))),
         exports: Ok(vec![]),
         services: Ok(vec![]),
