@@ -93,3 +93,35 @@ async fn once(clusters: &[Cluster], options: &CheckOptions) -> Checked {
     let report = judge(&known, as_of).narrowed(&options.only, &options.skip);
     Checked { as_of, notes, report }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn clusters_that_do_not_answer_are_found_and_nothing_else_is_known() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let config = "{clusters: [{name: n, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: n, user: {}}], \
+                      contexts: [{name: a, context: {cluster: n, user: n}}, {name: b, context: {cluster: n, user: n}}]}";
+        file.write_all(config.as_bytes()).unwrap();
+        let of = |name: &str| KubeContext { file: Some(file.path().into()), name: Some(name.into()) };
+        let options = CheckOptions {
+            contexts: vec![of("a"), of("b")],
+            limit: Duration::from_secs(5),
+            only: vec![],
+            skip: vec![],
+            wait: Duration::ZERO,
+        };
+        let checked = check(&options).await.unwrap();
+        assert_eq!((checked.report.seen, checked.report.is_well()), (0, false));
+        let text = checked.text(Form::Short).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        for (line, name) in lines.iter().zip(["a", "b"]) {
+            assert!(line.starts_with(&format!("FAILED {name} api: FP001 {name}: cannot ")), "{text}");
+        }
+        assert_eq!(lines.len(), 2, "{text}");
+    }
+}

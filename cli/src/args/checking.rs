@@ -17,7 +17,7 @@ use crate::{CheckForm, CheckOptions, Error, check};
 pub(super) struct CheckArgs {
     #[command(flatten)]
     several: Several,
-    /// Form of the report.
+    /// Form.
     #[arg(short, long, value_enum, default_value_t = CheckForm::Table)]
     output: CheckForm,
     /// Report these codes alone, as in FP501.

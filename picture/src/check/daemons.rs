@@ -26,7 +26,10 @@ pub(super) fn look(scene: &Scene<'_>, cluster: &Cluster) -> Vec<Item> {
         items.push(member(scene, cluster));
     }
     let areas = cluster.areas.as_deref().unwrap_or_default();
-    items.extend(areas.iter().map(|area| leader(scene, cluster, area)));
+    for area in areas {
+        items.push(leader(scene, cluster, area));
+        items.extend(area.sets.iter().flatten().filter_map(|set| refused(scene, cluster, set)));
+    }
     items.extend(restarts(scene, cluster));
     items
 }
@@ -93,9 +96,8 @@ fn restarts(scene: &Scene<'_>, cluster: &Cluster) -> Vec<Item> {
     pods.filter_map(often).map(|what| Item::found(scene.broken(4, cluster, what).degraded())).collect()
 }
 
-/// Writes that API servers refuse to a daemon, as one of its ClusterSets says.
-pub(super) fn refused(set: &ClusterSetView) -> Option<String> {
-    let refused =
-        set.condition(WRITES_ACCEPTED).filter(|accepted| accepted.status.as_deref() == Some("False"));
-    refused.map(words)
+/// Reports writes that an API server refuses to a daemon, as a ClusterSet says.
+pub(super) fn refused(scene: &Scene<'_>, cluster: &Cluster, set: &ClusterSetView) -> Option<Item> {
+    let said = set.condition(WRITES_ACCEPTED).filter(|said| said.status.as_deref() == Some("False"))?;
+    Some(Item::found(scene.broken(10, cluster, format!("{}: {}", cluster.title(), words(said)))))
 }

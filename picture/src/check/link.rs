@@ -21,6 +21,9 @@ use crate::{
     view::ClusterSetView,
 };
 
+/// Reason of a ClusterSet's condition `Ready` where another cluster has the same ID.
+const DUPLICATE_ID: &str = "DuplicateClusterID";
+
 pub(super) fn look(scene: &Scene<'_>, cluster: &Cluster) -> Vec<Item> {
     let areas = cluster.areas.as_deref().unwrap_or_default();
     let mut items = match cluster.member.sets.as_deref() {
@@ -43,6 +46,10 @@ pub(super) fn look(scene: &Scene<'_>, cluster: &Cluster) -> Vec<Item> {
 /// The connection of a member.
 fn of_set(scene: &Scene<'_>, cluster: &Cluster, set: &ClusterSetView) -> Vec<Item> {
     let (id, name) = (cluster.title(), set.name_any());
+    let is_duplicate = set.ready().is_some_and(|ready| ready.reason.as_deref() == Some(DUPLICATE_ID));
+    if is_duplicate {
+        return limited(scene, cluster, set);
+    }
     if let Some(wrong) = link(set, id, scene.now) {
         return vec![broken(scene, cluster, &name, wrong)];
     }
@@ -76,7 +83,7 @@ fn limited(scene: &Scene<'_>, cluster: &Cluster, set: &ClusterSetView) -> Vec<It
             let (finding, key) = (scene.broken(110, cluster, what), daemons::key(&set.name_any()));
             vec![Item::Shared { finding, key, is_source: false }]
         }
-        "DuplicateClusterID" => {
+        DUPLICATE_ID => {
             let (finding, key) = (scene.broken(7, cluster, what), id_key(&set.name_any(), cluster.title()));
             vec![Item::Shared { finding, key, is_source: false }]
         }

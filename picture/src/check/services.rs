@@ -1,6 +1,6 @@
 //! Exports that are not valid or not ready, imports that are not ready. Of what several Services have in common one line is made.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use api::{
     ServiceName,
@@ -14,13 +14,45 @@ use kube::{Resource, ResourceExt};
 
 use super::{causes::Item, cluster::Cluster, daemons, link::NAMESPACE_MISSING, scene::Scene};
 use crate::{
+    code::Code,
     finding::Finding,
     said::{conflict, invalid, not_ready, not_recorded, words},
     view::{ServiceExportView, ServiceImportView},
 };
 
-/// What is wrong with Services, by code: the Service, and what its condition says.
-type Wrong = BTreeMap<u16, Vec<(ServiceName, String)>>;
+/// What was found of the exports or imports of a cluster.
+#[derive(Default)]
+struct Judged {
+    /// By code: the Service, and what its condition says.
+    wrong: BTreeMap<u16, Vec<(ServiceName, String)>>,
+    /// Number of those that follow from a finding of another cluster, by that.
+    follows: BTreeMap<String, usize>,
+}
+
+impl Judged {
+    /// Adds what is wrong with a Service, or what it follows from.
+    fn add(&mut self, service: ServiceName, (code, said): (u16, &AntreaCondition), cause: Option<String>) {
+        match cause {
+            Some(cause) => *self.follows.entry(cause).or_default() += 1,
+            None => self.wrong.entry(code).or_default().push((service, words(said))),
+        }
+    }
+
+    /// A line for each code and cause, and how many of `all` are well. `what` they are.
+    fn lines(self, scene: &Scene<'_>, cluster: &Cluster, all: usize, what: &str) -> Vec<Item> {
+        let count = self.wrong.values().map(Vec::len).chain(self.follows.values().copied()).sum::<usize>();
+        let lines = self.wrong.into_iter().filter_map(|(code, all)| line(scene, cluster, code, &all));
+        let mut items: Vec<_> = lines.collect();
+        items.extend(self.follows.into_keys().map(Item::Follows));
+        match all - count {
+            0 if all > 0 => {}
+            0 => items.push(Item::Well(format!("no {what}"))),
+            well if count == 0 => items.push(Item::Well(format!("{well} {what} are well"))),
+            well => items.push(Item::Well(format!("{well} of {all} {what} are well"))),
+        }
+        items
+    }
+}
 
 pub(super) fn exports(scene: &Scene<'_>, cluster: &Cluster) -> Vec<Item> {
     if cluster.member.set().is_none() {
@@ -30,21 +62,16 @@ pub(super) fn exports(scene: &Scene<'_>, cluster: &Cluster) -> Vec<Item> {
         Ok(exports) => exports,
         Err(gap) => return vec![Item::Unknown(format!("ServiceExports: {gap}"))],
     };
-    let (mut wrong, mut known) = (Wrong::new(), BTreeSet::new());
+    let mut judged = Judged::default();
     for export in exports {
+        let Some(wrong) = of_export(export) else { continue };
         let service = service(export);
-        let Some((code, said)) = of_export(export) else { continue };
         // Of a conflict all exporters say the same.
-        match told_before(scene, cluster, &service).filter(|_| (401..=403).contains(&code)) {
-            Some(first) => {
-                known.insert(first);
-            }
-            None => wrong.entry(code).or_default().push((service, words(said))),
-        }
+        let is_conflict = (401..=403).contains(&wrong.0);
+        let cause = told_before(scene, cluster, &service).filter(|_| is_conflict);
+        judged.add(service, wrong, cause);
     }
-    let mut items = lines(scene, cluster, wrong, exports.len(), "exports");
-    items.extend(known.into_iter().map(Item::Follows));
-    items
+    judged.lines(scene, cluster, exports.len(), "exports")
 }
 
 /// What is wrong with an export, and its code.
@@ -75,7 +102,7 @@ fn told<'a>(
     clusters.find_map(|other| {
         let export = other.exports.iter().flatten().find(|export| self::service(*export) == *service)?;
         let (code, _) = of_export(export).filter(|_| other.set() == cluster.set())?;
-        Some(format!("FP{code} of {}", other.title()))
+        Some(format!("{} of {}", Code(code), other.title()))
     })
 }
 
@@ -85,27 +112,20 @@ pub(super) fn imports(scene: &Scene<'_>, cluster: &Cluster) -> Vec<Item> {
         Ok(imports) => imports,
         Err(gap) => return vec![Item::Unknown(format!("ServiceImports: {gap}"))],
     };
-    let (mut wrong, mut follows) = (Wrong::new(), BTreeSet::new());
-    for import in imports.iter().filter(|import| import.is_members()) {
-        let Some((code, said)) = of_import(import) else { continue };
-        match told(scene.clusters.iter(), cluster, &service(import)) {
-            Some(cause) => {
-                follows.insert(cause);
-            }
-            None => wrong.entry(code).or_default().push((service(import), words(said))),
+    let mut judged = Judged::default();
+    let ours: Vec<_> = imports.iter().filter(|import| import.is_members()).collect();
+    for import in &ours {
+        if let Some(wrong) = of_import(import) {
+            let service = service(*import);
+            let cause = told(scene.clusters.iter(), cluster, &service);
+            judged.add(service, wrong, cause);
         }
     }
-    let is_refused = |code: &u16| wrong.contains_key(code);
-    let exports_refused =
-        cluster.exports.iter().flatten().any(|export| matches!(of_export(export), Some((302, _))));
-    let is_told = exports_refused || is_refused(&503);
-    let mut items = lines(scene, cluster, wrong, imports.len(), "imports");
-    items.extend(follows.into_iter().map(Item::Follows));
+    let is_refused = |export| matches!(of_export(export), Some((302, _)));
+    let is_told = judged.wrong.contains_key(&503) || cluster.exports.iter().flatten().any(is_refused);
+    let mut items = judged.lines(scene, cluster, ours.len(), "imports");
     items.extend(missing_namespaces(scene, cluster));
-    let refused = daemons::refused(set).filter(|_| !is_told);
-    items.extend(
-        refused.map(|what| Item::found(scene.broken(10, cluster, format!("{}: {what}", cluster.title())))),
-    );
+    items.extend(daemons::refused(scene, cluster, set).filter(|_| !is_told));
     items
 }
 
@@ -136,25 +156,7 @@ fn service<K: Resource>(object: &K) -> ServiceName {
     ServiceName::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// A line for each code, or one that says how many are well.
-fn lines(scene: &Scene<'_>, cluster: &Cluster, wrong: Wrong, all: usize, what: &str) -> Vec<Item> {
-    let count: usize = wrong.values().map(Vec::len).sum();
-    let mut items: Vec<_> =
-        wrong.into_iter().filter_map(|(code, all)| line(scene, cluster, code, &all)).collect();
-    // Nothing follows where nothing is.
-    if all > count {
-        let well = if count == 0 {
-            format!("{all} {what} are well")
-        } else {
-            format!("{} of {all} {what} are well", all - count)
-        };
-        items.push(Item::Well(well));
-    } else if all == 0 {
-        items.push(Item::Well(format!("no {what}")));
-    }
-    items
-}
-
+/// What several Services have in common.
 fn line(scene: &Scene<'_>, cluster: &Cluster, code: u16, all: &[(ServiceName, String)]) -> Option<Item> {
     let ((first, words), others) = all.split_first()?;
     let mut what = format!("{} in {}: {words}", first, cluster.title());

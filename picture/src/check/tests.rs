@@ -51,11 +51,20 @@ const BROKEN: &[(u16, Mark, Break)] = &[
         all[WEST].member.sets = Ok(vec![set("east", &[connected()])]);
         ready(all, EAST, "True", "DuplicateClusterID", "another running cluster uses cluster ID east");
     }),
+    (7, FAILED, |all| {
+        all[WEST].member.sets = Ok(vec![set("east", &[connected()])]);
+        ready(all, EAST, "False", "DuplicateClusterID", "another running cluster was there first");
+    }),
     (8, FAILED, |all| all[WEST].pod_ranges = Ok("10.2.128.0/17".parse().unwrap())),
     (9, WARN, |all| all[WEST].service_ranges = Ok("10.92.0.0/16".parse().unwrap())),
     (10, FAILED, |all| {
         let refused = condition("WritesAccepted", "False", "Refused", "EndpointSlice shop/x: exceeded quota");
         all[WEST].member.sets = Ok(vec![set("west", &[connected(), refused])]);
+    }),
+    (10, FAILED, |all| {
+        let refused =
+            condition("WritesAccepted", "False", "Refused", "ResourceImport shop-x-service: exceeded quota");
+        all[HUB].areas.as_mut().unwrap()[0].sets = Ok(vec![set("hub", &[connected(), refused])]);
     }),
     (11, WARN, |all| {
         let kept = condition("CredentialRenewed", "False", "LongLived", "the token counts for ever");
