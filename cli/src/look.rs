@@ -8,7 +8,7 @@ pub(crate) mod dns;
 
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Api, Resource};
-use picture::cluster::{Gap, Seen};
+use picture::gap::{Gap, Seen};
 use serde::de::DeserializeOwned;
 
 use crate::{

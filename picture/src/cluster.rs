@@ -1,48 +1,17 @@
 //! What is known of one cluster, as far as one Service is concerned.
 
-use std::fmt;
-
 use api::{lease::LeaseView, view::Meta};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 
 use crate::{
     dns::Dns,
+    gap::{Gap, Seen},
     member::Member,
     view::{
         ClusterSetView, MergedView, RecordView, ServiceExportView, ServiceImportView, ServiceView, SliceView,
     },
 };
-
-/// One part of what was asked for, or why it is not known.
-pub type Seen<T> = Result<T, Gap>;
-
-/// Why a part is not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Gap {
-    /// Nobody asked.
-    NotLooked,
-    /// The API server does not answer, or does not accept the credential: a sentence.
-    NoAnswer(String),
-    /// A right is missing, in the API server's words.
-    Forbidden(String),
-    /// The API server does not know the kind.
-    NoKind,
-    /// Something else, in the API server's words.
-    Failed(String),
-}
-
-impl fmt::Display for Gap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotLooked => f.write_str("not looked at"),
-            Self::NoAnswer(why) => f.write_str(why),
-            Self::Forbidden(why) => write!(f, "forbidden: {why}"),
-            Self::NoKind => f.write_str("the API server does not know the kind"),
-            Self::Failed(why) => write!(f, "cannot be read: {why}"),
-        }
-    }
-}
 
 /// What is known of one cluster.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ pub mod rights;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::PodSpec, rbac::v1::PolicyRule};
 
 use self::corefile::ZONE;
-use crate::cluster::{Gap, Seen};
+use crate::gap::{Gap, Seen};
 
 /// Namespace of CoreDNS in most clusters.
 pub const NAMESPACE: &str = "kube-system";

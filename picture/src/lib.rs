@@ -6,6 +6,7 @@
 //! | [`view`] | objects as they are read |
 //! | [`sign`] | what the last renewal of a Lease shows |
 //! | [`age`] | how long ago something was, in words |
+//! | [`gap`] | why something is not known |
 //! | [`cluster`] | what is known of one cluster, gaps included |
 //! | [`member`] | the member of a cluster: whether it runs and is connected |
 //! | `said` | codes of what conditions say |
@@ -15,7 +16,7 @@
 //! | [`check`](mod@check) | judges whole clusters, and the set that they are |
 //! | [`why`](mod@why) | walks from the exporters of a Service to one importer, and stops where it is broken |
 //!
-//! No IO and no clock: the time is an argument. What could not be looked at is a [`Gap`](cluster::Gap), never an error.
+//! No IO and no clock: the time is an argument. What could not be looked at is a [`Gap`](gap::Gap), never an error.
 
 pub mod age;
 pub mod check;
@@ -23,6 +24,7 @@ pub mod cluster;
 pub mod code;
 pub mod dns;
 pub mod finding;
+pub mod gap;
 pub mod member;
 mod near;
 mod said;

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 
 use crate::{
     age,
-    cluster::{Gap, Seen},
+    gap::{Gap, Seen},
     sign::{Sign, sign},
     view::{ClusterSetView, PodView},
 };

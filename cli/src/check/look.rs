@@ -18,7 +18,7 @@ use k8s_openapi::{
 use kube::{Api, Resource, ResourceExt, api::ObjectMeta};
 use picture::{
     check::cluster::{Area, Cluster as Known, Server},
-    cluster::{Gap, Seen},
+    gap::{Gap, Seen},
     member::Member,
     view::{ClusterSetView, PodView, ServiceExportView, ServiceImportView},
 };

@@ -8,8 +8,8 @@ use k8s_openapi::api::{
 };
 use kube::Api;
 use picture::{
-    cluster::{Gap, Seen},
     dns::{Dns, KEY, NAME, NAMESPACE, account, mounted, rights::role_for},
+    gap::{Gap, Seen},
 };
 
 use super::{one, seen};

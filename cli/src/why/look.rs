@@ -5,7 +5,8 @@ use futures::future::join_all;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
 use kube::{Api, ResourceExt};
 use picture::{
-    cluster::{Area, Cluster as Known, Gap, Seen},
+    cluster::{Area, Cluster as Known},
+    gap::{Gap, Seen},
     member::Member,
     view::{
         ClusterSetView, MergedView, PodView, RecordView, ServiceExportView, ServiceImportView, ServiceView,

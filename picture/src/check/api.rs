@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     age,
-    cluster::Gap,
+    gap::Gap,
     sign::{Sign, sign},
 };
 

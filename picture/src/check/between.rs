@@ -5,15 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::{label, ranges::Ranges};
 
 use super::{causes::Item, cluster::Cluster, link::id_key, scene::Scene};
+use crate::gap::Seen;
 
 pub(super) fn look(scene: &Scene<'_>) -> Vec<Item> {
     let members: Vec<_> = scene.clusters.iter().filter(|cluster| cluster.set().is_some()).collect();
     let mut items = ids(scene, &members);
     items.extend(versions(scene, &members));
-    let pods = |cluster: &Cluster| cluster.pod_ranges.as_ref().ok().cloned();
-    let services = |cluster: &Cluster| cluster.service_ranges.as_ref().ok().cloned();
-    items.extend(ranges(scene, &members, (8, "Pods"), pods));
-    items.extend(ranges(scene, &members, (9, "Services"), services));
+    items.extend(ranges(scene, &members, (8, "Pods"), |cluster| &cluster.pod_ranges));
+    items.extend(ranges(scene, &members, (9, "Services"), |cluster| &cluster.service_ranges));
     items
 }
 
@@ -49,11 +48,11 @@ fn ranges(
     scene: &Scene<'_>,
     members: &[&Cluster],
     (code, of): (u16, &str),
-    ranges: impl Fn(&Cluster) -> Option<Ranges>,
+    ranges: for<'c> fn(&'c Cluster) -> &'c Seen<Ranges>,
 ) -> Vec<Item> {
     let mut items = Vec::new();
     for (one, other) in pairs(members) {
-        let (Some(ones), Some(others)) = (ranges(one), ranges(other)) else { continue };
+        let (Ok(ones), Ok(others)) = (ranges(one), ranges(other)) else { continue };
         let both =
             ones.iter().find_map(|a| Some((a, others.iter().find(|b| a.contains(*b) || b.contains(a))?)));
         if let Some((a, b)) = both {
@@ -67,10 +66,15 @@ fn ranges(
             items.push(Item::found(if code == 9 { finding.degraded() } else { finding }));
         }
     }
-    let known =
-        members.iter().filter(|cluster| ranges(cluster).is_some_and(|ranges| !ranges.is_empty())).count();
+    let is_known = |cluster: &&&Cluster| matches!(ranges(cluster), Ok(ranges) if !ranges.is_empty());
+    let known = members.iter().filter(is_known).count();
     if items.is_empty() && known > 1 {
         items.push(Item::Well(format!("{of} of {known} clusters have different addresses")));
+    }
+    for cluster in members {
+        if let Err(gap) = ranges(cluster) {
+            items.push(Item::Unknown(format!("addresses of {of} of {}: {gap}", cluster.title())));
+        }
     }
     items
 }

@@ -9,8 +9,8 @@ use k8s_openapi::{
 use kube::ResourceExt;
 
 use crate::{
-    cluster::{Gap, Seen},
     dns::Dns,
+    gap::{Gap, Seen},
     member::Member,
     view::{ClusterSetView, PodView, ServiceExportView, ServiceImportView},
 };

@@ -26,6 +26,9 @@ pub(super) fn look(scene: &Scene<'_>, cluster: &Cluster) -> Vec<Item> {
         items.push(member(scene, cluster));
     }
     let areas = cluster.areas.as_deref().unwrap_or_default();
+    if let Err(gap) = &cluster.areas {
+        items.push(Item::Unknown(format!("whether freeport-leader runs: {gap}")));
+    }
     for area in areas {
         items.push(leader(scene, cluster, area));
         items.extend(area.sets.iter().flatten().filter_map(|set| refused(scene, cluster, set)));

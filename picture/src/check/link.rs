@@ -28,9 +28,11 @@ pub(super) fn look(scene: &Scene<'_>, cluster: &Cluster) -> Vec<Item> {
     let areas = cluster.areas.as_deref().unwrap_or_default();
     let mut items = match cluster.member.sets.as_deref() {
         Err(gap) => vec![Item::Unknown(format!("ClusterSets: {gap}"))],
-        Ok([]) => match areas.iter().find_map(Area::set) {
-            Some(set) => vec![Item::Well(format!("leads {set} and is no member"))],
-            None => {
+        Ok([]) => match (&cluster.areas, areas.iter().find_map(Area::set)) {
+            (_, Some(set)) => vec![Item::Well(format!("leads {set} and is no member"))],
+            // It may lead.
+            (Err(gap), None) => vec![Item::Unknown(format!("Common Areas: {gap}"))],
+            (Ok(_), None) => {
                 let what = format!("{} belongs to no ClusterSet", cluster.title());
                 vec![Item::found(scene.broken(101, cluster, what).with("id", cluster.title()))]
             }

@@ -15,8 +15,8 @@ use super::{
     report::{Group, Line, Mark, Report},
 };
 use crate::{
-    cluster::Gap,
     code::{Code, TABLE, WORDS},
+    gap::Gap,
 };
 
 /// Breaks a set that is well.
@@ -324,4 +324,7 @@ fn a_leader_that_is_no_member_is_well() {
         "{:#?}",
         report.lines
     );
+    clusters[HUB].areas = Err(Gap::Forbidden("no".into()));
+    let report = check(&clusters, now());
+    assert!(lines(&report).is_empty(), "whether it leads is not known: {:#?}", report.lines);
 }

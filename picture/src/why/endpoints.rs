@@ -9,8 +9,9 @@ use super::{
     scene::{Party, Scene},
 };
 use crate::{
-    cluster::{Cluster, Gap, Seen},
+    cluster::Cluster,
     finding::{Finding, Weight},
+    gap::{Gap, Seen},
     view::SliceView,
 };
 

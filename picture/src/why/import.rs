@@ -5,8 +5,9 @@ use kube::ResourceExt;
 
 use super::{Looked, scene::Scene};
 use crate::{
-    cluster::{Cluster, Gap},
+    cluster::Cluster,
     finding::Finding,
+    gap::Gap,
     said::{not_ready, words},
     view::ServiceImportView,
 };

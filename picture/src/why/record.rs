@@ -7,8 +7,8 @@ use super::{
     scene::{Party, Scene},
 };
 use crate::{
-    cluster::{Gap, Seen},
     finding::Finding,
+    gap::{Gap, Seen},
     said::{invalid, not_recorded, words},
     view::{RecordView, ServiceExportView},
 };

@@ -8,8 +8,9 @@ use super::{
     scene::{Party, Scene},
 };
 use crate::{
-    cluster::{Cluster, Gap},
+    cluster::Cluster,
     finding::Finding,
+    gap::Gap,
     member::{LEADER_SILENT, Part, Wrong, link, renewed, since},
     sign::{Sign, sign},
     view::ClusterSetView,

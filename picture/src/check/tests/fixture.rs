@@ -11,8 +11,8 @@ use crate::{
         cluster::{Area, Cluster, Server},
         crds,
     },
-    cluster::Gap,
     dns::{Dns, corefile},
+    gap::Gap,
     member::Member,
     view::{ClusterSetView, ServiceExportView, ServiceImportView},
 };

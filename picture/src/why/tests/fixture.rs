@@ -6,8 +6,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
-    cluster::{Area, Cluster, Gap},
+    cluster::{Area, Cluster},
     dns::{Dns, corefile},
+    gap::Gap,
     member::Member,
     view::{
         ClusterSetView, MergedView, RecordView, ServiceExportView, ServiceImportView, ServiceView, SliceView,
