@@ -146,3 +146,6 @@ where
     let each = all.into_iter().flatten().filter_map(|range| range.parse::<Ranges>().ok());
     Ok(Ranges::of(each.flat_map(|ranges| ranges.iter().copied().collect::<Vec<_>>())))
 }
+
+#[cfg(test)]
+mod tests;

@@ -130,9 +130,8 @@ fn members(scene: &Scene<'_>, cluster: &Cluster, area: &Area) -> Vec<Item> {
         }
     }
     if others > 0 {
-        let members = if others == 1 { "member" } else { "members" };
         items.push(Item::Well(format!(
-            "{alive} of {others} {members} that were not looked at renew their Leases"
+            "members that were not looked at, and renew their Leases: {alive} of {others}"
         )));
     }
     items

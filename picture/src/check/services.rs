@@ -38,17 +38,16 @@ impl Judged {
         }
     }
 
-    /// A line for each code and cause, and how many of `all` are well. `what` they are.
-    fn lines(self, scene: &Scene<'_>, cluster: &Cluster, all: usize, what: &str) -> Vec<Item> {
+    /// A line for each code and cause, and how many of `all` are well.
+    fn lines(self, scene: &Scene<'_>, cluster: &Cluster, all: usize) -> Vec<Item> {
         let count = self.wrong.values().map(Vec::len).chain(self.follows.values().copied()).sum::<usize>();
         let lines = self.wrong.into_iter().filter_map(|(code, all)| line(scene, cluster, code, &all));
         let mut items: Vec<_> = lines.collect();
         items.extend(self.follows.into_keys().map(Item::Follows));
         match all - count {
             0 if all > 0 => {}
-            0 => items.push(Item::Well(format!("no {what}"))),
-            well if count == 0 => items.push(Item::Well(format!("{well} {what} are well"))),
-            well => items.push(Item::Well(format!("{well} of {all} {what} are well"))),
+            0 => items.push(Item::Well("there are none".into())),
+            well => items.push(Item::Well(format!("well: {well} of {all}"))),
         }
         items
     }
@@ -71,7 +70,7 @@ pub(super) fn exports(scene: &Scene<'_>, cluster: &Cluster) -> Vec<Item> {
         let cause = told_before(scene, cluster, &service).filter(|_| is_conflict);
         judged.add(service, wrong, cause);
     }
-    judged.lines(scene, cluster, exports.len(), "exports")
+    judged.lines(scene, cluster, exports.len())
 }
 
 /// What is wrong with an export, and its code.
@@ -123,7 +122,7 @@ pub(super) fn imports(scene: &Scene<'_>, cluster: &Cluster) -> Vec<Item> {
     }
     let is_refused = |export| matches!(of_export(export), Some((302, _)));
     let is_told = judged.wrong.contains_key(&503) || cluster.exports.iter().flatten().any(is_refused);
-    let mut items = judged.lines(scene, cluster, ours.len(), "imports");
+    let mut items = judged.lines(scene, cluster, ours.len());
     items.extend(missing_namespaces(scene, cluster));
     items.extend(daemons::refused(scene, cluster, set).filter(|_| !is_told));
     items

@@ -268,7 +268,7 @@ fn several_services_with_one_problem_are_one_line() {
         text.starts_with("shop/a in east: NoService: there is none; also shop/b, shop/c, shop/d"),
         "{text}"
     );
-    assert!(report.lines.iter().any(|line| line.text == "1 of 7 exports are well"), "{:#?}", report.lines);
+    assert!(report.lines.iter().any(|line| line.text == "well: 1 of 7"), "{:#?}", report.lines);
 }
 
 #[test]

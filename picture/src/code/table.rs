@@ -59,8 +59,8 @@ pub const TABLE: &[Entry] = &[
         code: 7,
         title: "two clusters have one ID",
         step: None,
-        cause: "Two clusters of one ClusterSet have the same cluster ID. Only one of them takes part.",
-        next: "freeport leave --force --context {context}",
+        cause: "Two clusters of one ClusterSet have the same cluster ID. Only one of them takes part. The other one leaves by `freeport leave --force` and joins with another ID.",
+        next: "freeport status --context {context}",
         again: false,
     },
     Entry {
