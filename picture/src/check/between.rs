@@ -4,12 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{label, ranges::Ranges};
 
-use super::{causes::Item, cluster::Cluster, link::id_key, scene::Scene};
+use super::{
+    causes::Item,
+    cluster::Cluster,
+    link::{self, id_key},
+    scene::Scene,
+};
 use crate::gap::Seen;
 
 pub(super) fn look(scene: &Scene<'_>) -> Vec<Item> {
     let members: Vec<_> = scene.clusters.iter().filter(|cluster| cluster.set().is_some()).collect();
     let mut items = ids(scene, &members);
+    for cluster in scene.clusters {
+        items.extend(cluster.areas.iter().flatten().flat_map(|area| link::members(scene, cluster, area)));
+    }
     items.extend(versions(scene, &members));
     items.extend(ranges(scene, &members, (8, "Pods"), |cluster| &cluster.pod_ranges));
     items.extend(ranges(scene, &members, (9, "Services"), |cluster| &cluster.service_ranges));

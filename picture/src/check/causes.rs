@@ -61,13 +61,13 @@ impl Causes {
             Group::Crds | Group::Daemons => &UNSEEN[..1],
         };
         let mut here = self.items.iter().filter(|(of, ..)| of.as_ref() == Some(place));
-        here.find_map(|(_, _, item)| match item {
+        here.find_map(|(_, from, item)| match item {
             Item::Found(finding) | Item::Shared { finding, .. } => {
                 let is_broken = finding.weight == Weight::Broken && codes.contains(&finding.code.0);
                 is_broken.then(|| finding.code.to_string())
             }
-            // What follows from elsewhere keeps the same from being looked at.
-            Item::Follows(cause) if group != Group::Dns => Some(cause.clone()),
+            // A connection that follows from elsewhere makes conditions old as well; a Service that does concerns no other.
+            Item::Follows(cause) if *from == Group::Link && group != Group::Dns => Some(cause.clone()),
             Item::Well(_) | Item::Unknown(_) | Item::Follows(_) => None,
         })
     }

@@ -26,23 +26,22 @@ const DUPLICATE_ID: &str = "DuplicateClusterID";
 
 pub(super) fn look(scene: &Scene<'_>, cluster: &Cluster) -> Vec<Item> {
     let areas = cluster.areas.as_deref().unwrap_or_default();
-    let mut items = match cluster.member.sets.as_deref() {
+    match cluster.member.sets.as_deref() {
         Err(gap) => vec![Item::Unknown(format!("ClusterSets: {gap}"))],
         Ok([]) => match (&cluster.areas, areas.iter().find_map(Area::set)) {
             (_, Some(set)) => vec![Item::Well(format!("leads {set} and is no member"))],
             // It may lead.
             (Err(gap), None) => vec![Item::Unknown(format!("Common Areas: {gap}"))],
+            (Ok(_), None) if !areas.is_empty() => {
+                vec![Item::Unknown("it leads a ClusterSet whose name is not known".into())]
+            }
             (Ok(_), None) => {
                 let what = format!("{} belongs to no ClusterSet", cluster.title());
                 vec![Item::found(scene.broken(101, cluster, what).with("id", cluster.title()))]
             }
         },
         Ok([set, ..]) => of_set(scene, cluster, set),
-    };
-    for area in areas {
-        items.extend(members(scene, cluster, area));
     }
-    items
 }
 
 /// The connection of a member.
@@ -118,8 +117,8 @@ fn is_untrue(condition: &AntreaCondition) -> bool {
     condition.status.as_deref() != Some("True")
 }
 
-/// Members that were not looked at themselves.
-fn members(scene: &Scene<'_>, cluster: &Cluster, area: &Area) -> Vec<Item> {
+/// Members that were not looked at themselves, as the leader knows.
+pub(super) fn members(scene: &Scene<'_>, cluster: &Cluster, area: &Area) -> Vec<Item> {
     let mut items = Vec::new();
     let (mut alive, mut others) = (0, 0);
     for (id, lease) in area.members().filter(|(id, _)| !scene.is_looked_at(id)) {

@@ -255,6 +255,18 @@ fn what_follows_is_skipped_with_its_cause() {
 }
 
 #[test]
+fn what_is_wrong_elsewhere_keeps_nothing_else_from_being_looked_at() {
+    for (code, _, break_it) in BROKEN.iter().filter(|(code, ..)| [401, 103].contains(code)) {
+        let mut clusters = fixture::healthy();
+        break_it(&mut clusters);
+        let report = check(&clusters, now());
+        let is_of_hub = |line: &&Line| line.place.as_ref().is_some_and(|place| place.title == "hub");
+        let imports = report.lines.iter().filter(is_of_hub).find(|line| line.group == Group::Imports);
+        assert_eq!(imports.unwrap().mark, Mark::Ok, "{code}: {:#?}", report.lines);
+    }
+}
+
+#[test]
 fn several_services_with_one_problem_are_one_line() {
     let mut clusters = fixture::healthy();
     let invalid = condition("Valid", "False", "NoService", "there is none");

@@ -93,7 +93,7 @@ fn at(path: &str) -> Option<Value> {
 
 /// The cluster. What `is_refused` says of a path is forbidden.
 fn cluster(is_refused: fn(&str) -> bool) -> Cluster {
-    let answer = async move |request: Request<Body>| {
+    let answer = move |request: Request<Body>| async move {
         assert_eq!(request.method(), Method::GET, "{}", request.uri());
         let path = request.uri().path();
         let failed = |code: StatusCode, message: &str| {
