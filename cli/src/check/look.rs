@@ -1,5 +1,7 @@
 //! Reads from one cluster what `freeport check` needs, all at once: a cluster that does not answer costs the limit of one request.
 
+use std::collections::BTreeSet;
+
 use api::{
     label,
     lease::LeaseView,
@@ -43,7 +45,7 @@ struct NodeRanges {
 }
 
 /// What is known of the cluster. `crds`: those to look for.
-pub(super) async fn look(cluster: &Cluster, crds: &[String]) -> Known {
+pub(super) async fn look(cluster: &Cluster, crds: &BTreeSet<&str>) -> Known {
     let pods = |daemon: &str| format!("app.kubernetes.io/name={daemon}");
     let (of_member, of_leader) = (pods(label::MEMBER), pods(label::LEADER));
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
@@ -101,7 +103,7 @@ async fn server(cluster: &Cluster) -> Seen<Server> {
 }
 
 /// Those of these CRDs that are there.
-async fn installed(cluster: &Cluster, names: &[String]) -> Seen<Vec<Meta<CustomResourceDefinition>>> {
+async fn installed(cluster: &Cluster, names: &BTreeSet<&str>) -> Seen<Vec<Meta<CustomResourceDefinition>>> {
     let crds = Api::<Meta<CustomResourceDefinition>>::all(cluster.client.clone());
     let read = names.iter().map(|name| Box::pin(get(cluster, &crds, format!("CRD {name}"), name)));
     let mut there = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{Method, Request, Response, StatusCode, header::DATE};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header::DATE};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::{Client, client::Body};
 use picture::check::{check, crds, report::Mark};
@@ -108,7 +108,7 @@ fn cluster(is_refused: fn(&str) -> bool) -> Cluster {
         let now = Timestamp::now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
         let mut response = Response::new(Body::from(body.to_string().into_bytes()));
         *response.status_mut() = code;
-        response.headers_mut().extend(now.parse().ok().map(|now| (DATE, now)));
+        response.headers_mut().extend(now.parse::<HeaderValue>().ok().map(|now| (DATE, now)));
         Ok::<_, std::convert::Infallible>(response)
     };
     Cluster {
