@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 use picture::code::Code;
 
 use super::{
-    Outcome,
+    Outcome, aside,
     duration::duration,
     several::{Several, usage},
     showing::print,
@@ -38,6 +38,9 @@ pub(super) async fn show(args: CheckArgs) -> Result<Outcome, Error> {
     let options = CheckOptions { contexts, limit, only, skip, wait };
     let checked = Box::pin(check(&options)).await.map_err(usage)?;
     print(&checked.text(output)?)?;
+    if checked.report.seen == 0 {
+        aside("no cluster could be looked at");
+    }
     Ok(match (checked.report.seen, checked.report.is_well()) {
         (0, _) => Outcome::Unseen,
         (_, true) => Outcome::Well,
