@@ -1,6 +1,7 @@
 //! The command line.
 
 mod binding;
+mod checking;
 mod color;
 mod duration;
 mod explaining;
@@ -20,6 +21,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::{
     binding::BindArgs,
+    checking::CheckArgs,
     explaining::{ExplainArgs, WhyArgs},
     getting::GetArgs,
     installing::{InitArgs, JoinArgs, Leader},
@@ -71,10 +73,16 @@ enum Command {
     /// Find out why a Service of another cluster cannot be used. Changes nothing.
     ///
     /// Looks at several clusters at once, and walks from those that export the Service to the one that imports it: set, export, record,
-    /// merge, import, endpoints. Names the first step that is broken by a code, and a command to try. Packets are not tried. Exits with 0 if
+    /// merge, import, endpoints, dns. Names the first step that is broken by a code, and a command to try. Packets are not tried. Exits with 0 if
     /// nothing was found, with 1 if something is broken or degraded, with 3 if no cluster could be looked at.
     Why(WhyArgs),
-    /// Explain a code that `freeport why` names. Asks no cluster.
+    /// Find out what is wrong with clusters and the ClusterSet that they are. Changes nothing.
+    ///
+    /// Looks at several clusters at once: API servers, CRDs, daemons, links with the leader, exports, imports, CoreDNS; and whether IDs and
+    /// addresses differ. One cause gives one FAILED line, with a code and a command to try; what follows from it is skipped. Exits with 0
+    /// if nothing is FAILED, with 1 if something is, with 3 if no cluster could be looked at.
+    Check(CheckArgs),
+    /// Explain a code that `freeport why` or `freeport check` names. Asks no cluster.
     Explain(ExplainArgs),
     /// End a cluster's membership in its ClusterSet.
     ///
@@ -192,6 +200,7 @@ async fn run_as(args: Args, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcom
         Command::Status(args) => return showing::show(args).await,
         Command::Get(args) => return getting::show(args).await,
         Command::Why(args) => return explaining::show(args).await,
+        Command::Check(args) => return checking::show(args).await,
         Command::Explain(args) => return explaining::explain(&args),
         Command::Leave(args) => leave(&args.try_into()?, say).await?,
         Command::Revoke(args) => leave(&args.into(), say).await?,

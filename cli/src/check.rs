@@ -1,218 +1,132 @@
-//! What must hold before anything is changed: usable names first, then what the clusters already hold.
+//! `freeport check`: looks at several clusters at once and says what is wrong with them. Writes nothing. What follows from what is seen is
+//! decided in [`picture::check`].
+//!
+//! | module | holds |
+//! |---|---|
+//! | `look` | reads one cluster |
+//! | `clock` | how far the clock of an API server is ahead |
+//! | `shown` | the report as a table, in short, or as JSON |
 
-use api::{label, lease::LeaseView, name, view::Meta};
-use k8s_openapi::{api::core::v1::Namespace, jiff::Timestamp};
-use kube::{Api, Resource, ResourceExt, api::ListParams};
+mod clock;
+mod look;
+mod shown;
 
-use crate::{
-    Error,
-    cluster::{Cluster, known, list},
-    holder,
-    objects::{SYSTEM, area},
-    view::{ClusterSetView, live_holder},
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use k8s_openapi::jiff::Timestamp;
+use picture::{
+    check::{check as judge, cluster::Cluster as Known, crds, report::Report},
+    code::Code,
 };
 
-/// A ClusterSet's name is a DNS label, and so is its Common Area's.
-pub(crate) fn cluster_set_name(set: &str) -> Result<(), Error> {
-    let longest = 63 - area::PREFIX.len();
-    if !name::is_dns_label(set) {
-        return Err(Error::Argument(format!(
-            "--clusterset {set:?} must be a DNS label (lower case letters, digits, '-')"
-        )));
+pub use self::shown::Form;
+use crate::{Error, KubeContext, cluster::Cluster, look::each_once};
+
+/// How long to wait before another look.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// What to look at.
+#[derive(Clone, Debug)]
+pub struct CheckOptions {
+    /// The clusters to look at.
+    pub contexts: Vec<KubeContext>,
+    /// Codes to look for; none means all.
+    pub only: Vec<Code>,
+    /// Codes that are no problem.
+    pub skip: Vec<Code>,
+    /// How long to look again while that may help.
+    pub wait: Duration,
+}
+
+/// What was seen.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// By the clock here.
+    pub as_of: Timestamp,
+    /// What is to be known beside the report.
+    pub notes: Vec<String>,
+    /// What was found. Some words are those of other clusters.
+    pub report: Report,
+}
+
+impl Checked {
+    /// The report in this form, as it is printed.
+    ///
+    /// # Errors
+    /// [`Error::Json`].
+    pub fn text(&self, form: Form) -> Result<String, Error> {
+        shown::text(self, form)
     }
-    if set.len() > longest {
-        return Err(Error::Argument(format!(
-            "--clusterset {set:?} is longer than {longest} characters, and its Namespace {:?} would be longer than 63",
-            area::name(set)
-        )));
-    }
-    Ok(())
 }
 
-/// Rule R-1.
-pub(crate) fn cluster_id(id: &str) -> Result<(), Error> {
-    name::check_cluster_id(id).map_err(|error| Error::Argument(format!("--cluster-id: {error}")))
-}
-
-/// An address that was given is one that members' daemons accept.
-pub(crate) fn leader_server(given: Option<&str>) -> Result<(), Error> {
-    given.map_or(Ok(()), server)
-}
-
-/// The address is one that members' daemons accept.
-pub(crate) fn server(url: &str) -> Result<(), Error> {
-    api::cluster_set::server_uri(url).map(drop).ok_or_else(|| {
-        Error::Argument(format!(
-            "the leader's server {url:?} must be https://HOST[:PORT][/PATH]; set it with --leader-server"
-        ))
-    })
-}
-
-/// The Common Area is free, or holds this very set with this very leader.
-pub(crate) async fn may_lead(cluster: &Cluster, set: &str, id: &str) -> Result<(), Error> {
-    let area = area::name(set);
-    for found in cluster_sets(cluster, &area).await? {
-        if found.name_any() != set {
-            return Err(cluster.refuse(format!(
-                "Namespace {area} already holds ClusterSet {:?}; a Common Area holds one",
-                found.name_any()
-            )));
-        }
-        same_id(cluster, &area, &found, id)?;
-    }
-    Ok(())
-}
-
-/// The cluster belongs to no set, or to this very set under this very ID. `otherwise` ends the message about another set.
+/// Looks at all clusters at once, and again while something is found that may mend itself. A cluster that does not answer costs one limit,
+/// and is a finding.
 ///
-/// Returns the leader's address that its ClusterSet has, if there is one.
-///
-/// A set of the same name under another leader is another set: joining it would remove every import.
-pub(crate) async fn may_be_member(
-    cluster: &Cluster,
-    set: &str,
-    leader_id: &str,
-    id: &str,
-    otherwise: &str,
-) -> Result<Option<String>, Error> {
-    let mut server = None;
-    for found in cluster_sets(cluster, SYSTEM).await? {
-        let led_by = found.leader_id().unwrap_or(leader_id);
-        if found.name_any() != set || led_by != leader_id {
-            return Err(cluster.refuse(format!(
-                "already a member of ClusterSet {:?}, led by cluster {led_by:?}, and a cluster belongs to one set: leave \
-                 it first (freeport leave){otherwise}",
-                found.name_any()
-            )));
+/// # Errors
+/// [`Error::Kubeconfig`].
+pub async fn check(options: &CheckOptions) -> Result<Checked, Error> {
+    let mut clusters = Vec::new();
+    for context in &options.contexts {
+        clusters.push(Cluster::open(context).await?);
+    }
+    let begun = Instant::now();
+    loop {
+        let checked = once(&clusters, options).await;
+        let left = options.wait.saturating_sub(begun.elapsed());
+        if left.is_zero() || !checked.report.may_mend() {
+            return Ok(checked);
         }
-        same_id(cluster, SYSTEM, &found, id)?;
-        server = found.server().map(str::to_owned);
-    }
-    Ok(server)
-}
-
-fn same_id(cluster: &Cluster, namespace: &str, found: &ClusterSetView, id: &str) -> Result<(), Error> {
-    match found.cluster_id() {
-        Some(have) if have != id => Err(cluster.refuse(format!(
-            "ClusterSet {namespace}/{} has clusterID {have:?}, which cannot be changed to {id:?}; leave first (freeport \
-             leave), if {} is the cluster you mean",
-            found.name_any(),
-            cluster.name
-        ))),
-        _ => Ok(()),
+        tokio::time::sleep(PAUSE.min(left)).await;
     }
 }
 
-/// ID of the cluster that leads `set`, as the ClusterSet in the Common Area says.
-pub(crate) async fn leader_id(leader: &Cluster, set: &str, next: &str) -> Result<String, Error> {
-    let area = area::name(set);
-    let found = cluster_sets(leader, &area).await?.into_iter().find(|found| found.name_any() == set);
-    match found.as_ref().map(ClusterSetView::cluster_id) {
-        Some(Some(id)) => Ok(id.to_owned()),
-        Some(None) => Err(leader.refuse(format!("ClusterSet {area}/{set} has no spec.clusterID"))),
-        None => Err(leader.refuse(format!(
-            "leads no ClusterSet {set:?} (looked for it in Namespace {area}; Common Areas here: {}); {next}",
-            common_areas(leader).await?
-        ))),
-    }
-}
-
-/// The leader's cluster joins under the ID it leads with, and no other cluster does. Checked first: whoever forgot `--context`
-/// sees that this is the leader's cluster, whatever else is wrong.
-pub(crate) fn is_itself(
-    leader: &Cluster,
-    leader_id: &str,
-    member: &Cluster,
-    set: &str,
-    id: &str,
-) -> Result<(), Error> {
-    match (leader.uid == member.uid, id == leader_id) {
-        (true, false) => {
-            return Err(member.refuse(format!(
-                "this cluster leads ClusterSet {set:?} under the ID {leader_id:?}, and joins it under the same ID, not {id:?}; another cluster is named with --context"
-            )));
-        }
-        (false, true) => {
-            return Err(member.refuse(format!(
-                "the ID {id:?} is that of the leader's own cluster; choose another --cluster-id"
-            )));
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-/// Nobody else uses the ID: no cluster it was given to, no member whose daemon runs.
-pub(crate) async fn is_free(leader: &Cluster, member: &Cluster, set: &str, id: &str) -> Result<(), Error> {
-    given_to(leader, member, set, id).await?;
-    let leases: Api<LeaseView> = Api::namespaced(leader.client.clone(), &area::name(set));
-    let lease = leader.request("read the members' Leases", leases.get_opt(&name::member_lease(id))).await?;
-    match lease.as_ref().and_then(|lease| live_holder(lease, Timestamp::now())) {
-        Some(holder) if !holder.starts_with(&member.uid) => Err(leader.refuse(format!(
-            "the ID {id:?} belongs to another cluster, whose member is running (holder {holder:?}); choose another \
-             --cluster-id"
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// The ID was given to this very cluster, or to nobody: a member that is down keeps its ID.
-async fn given_to(leader: &Cluster, member: &Cluster, set: &str, id: &str) -> Result<(), Error> {
-    match holder::of(leader, set, id).await? {
-        Some(holder) if holder != member.uid => Err(leader.refuse(format!(
-            "the ID {id:?} belongs to another cluster (uid of its kube-system: {holder}); choose another --cluster-id, or \
-             if that cluster will not return, run first: freeport leave --force --clusterset {set} --cluster-id {id} \
-             --leader-context {}",
-            leader.name
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// The ClusterSets of a Namespace; none without the CRD.
-async fn cluster_sets(cluster: &Cluster, namespace: &str) -> Result<Vec<ClusterSetView>, Error> {
-    let sets: Api<ClusterSetView> = Api::namespaced(cluster.client.clone(), namespace);
-    let doing = format!("list {} in {namespace}", ClusterSetView::plural(&()));
-    let found = cluster.request(doing, known(sets.list(&ListParams::default()))).await?;
-    Ok(found.map(|list| list.items).unwrap_or_default())
-}
-
-/// Names of all Common Areas, for a message.
-async fn common_areas(cluster: &Cluster) -> Result<String, Error> {
-    let namespaces: Api<Meta<Namespace>> = Api::all(cluster.client.clone());
-    let wanted = ListParams::default().labels(&format!("{}={}", label::COMMON_AREA, label::TRUE));
-    let found = cluster.request("list Namespaces", namespaces.list(&wanted)).await?;
-    let names: Vec<String> = found.iter().map(ResourceExt::name_any).collect();
-    Ok(list(&names))
+async fn once(clusters: &[Cluster], options: &CheckOptions) -> Checked {
+    let crds = crds::names();
+    let looks = clusters.iter().map(|cluster| Box::pin(look::look(cluster, &crds)));
+    let known = join_all(looks).await;
+    let uid = |cluster: &Known| (cluster.context.clone(), cluster.uid.clone().ok());
+    let (known, notes) = each_once(known, uid);
+    let notes = notes.iter().map(|note| format!("note: {note}")).collect();
+    let as_of = Timestamp::now();
+    let report = judge(&known, as_of).narrowed(&options.only, &options.skip);
+    Checked { as_of, notes, report }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
-    #[test]
-    fn names_of_sets_leave_room_for_the_prefix() {
-        assert!(cluster_set_name("demo").is_ok());
-        assert!(cluster_set_name(&"x".repeat(52)).is_ok());
-        for bad in ["", "Demo", "a.b", "-a", &"x".repeat(53), &"x".repeat(64)] {
-            assert!(matches!(cluster_set_name(bad), Err(Error::Argument(_))), "{bad:?}");
+    #[tokio::test]
+    async fn clusters_that_do_not_answer_are_found_and_nothing_else_is_known() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let config = "{clusters: [{name: n, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: n, user: {}}], \
+                      contexts: [{name: a, context: {cluster: n, user: n}}, {name: b, context: {cluster: n, user: n}}]}";
+        file.write_all(config.as_bytes()).unwrap();
+        let of = |name: &str| {
+            let context = KubeContext {
+                file: Some(file.path().into()),
+                name: Some(name.into()),
+                ..KubeContext::default()
+            };
+            context.within(Duration::from_secs(5))
+        };
+        let options = CheckOptions {
+            contexts: vec![of("a"), of("b")],
+            only: vec![],
+            skip: vec![],
+            wait: Duration::ZERO,
+        };
+        let checked = check(&options).await.unwrap();
+        assert_eq!((checked.report.seen, checked.report.is_well()), (0, false));
+        let text = checked.text(Form::Short).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        for (line, name) in lines.iter().zip(["a", "b"]) {
+            assert!(line.starts_with(&format!("FAILED {name} api: FP001 {name}: cannot ")), "{text}");
         }
-    }
-
-    #[test]
-    fn cluster_ids_follow_rule_r1() {
-        assert!(cluster_id("eu-1.prod").is_ok());
-        let error = cluster_id("East").unwrap_err().to_string();
-        assert!(error.starts_with("--cluster-id: ") && error.contains("East"), "{error}");
-    }
-
-    #[test]
-    fn a_token_travels_over_https_only() {
-        for good in ["https://10.0.0.1:6443", "https://leader.example.org", "https://[::1]:6443"] {
-            assert!(server(good).is_ok(), "{good}");
-        }
-        for bad in ["http://10.0.0.1:6443", "10.0.0.1:6443", "", "https://", "https://a b", "ftp://x"] {
-            assert!(server(bad).is_err(), "{bad}");
-        }
+        assert_eq!(lines.len(), 2, "{text}");
     }
 }

@@ -4,17 +4,18 @@
 //! |---|---|
 //! | `adding` | adds a server block for the zone, and the right to watch ServiceImports |
 //! | `removing` | takes both back |
-//! | `corefile` | the Corefile with and without that block, decided from its text |
+//! | [`corefile`](picture::dns::corefile) | the Corefile with and without that block, decided from its text |
 //! | `server` | CoreDNS as the cluster has it, and its version |
 //! | `change` | writes the Corefile, restarts CoreDNS; or shows both |
 
 mod adding;
 mod change;
-mod corefile;
 mod removing;
 mod server;
 
 use std::{fmt, str::FromStr, time::Duration};
+
+use picture::dns::{NAME, NAMESPACE};
 
 use crate::{Error, KubeContext, cluster::Cluster, eraser::Say};
 
@@ -62,7 +63,7 @@ pub struct Namespaced {
 impl Namespaced {
     /// Most clusters call CoreDNS' ConfigMap and Deployment so.
     pub fn coredns() -> Self {
-        Self { namespace: "kube-system".into(), name: "coredns".into() }
+        Self { namespace: NAMESPACE.into(), name: NAME.into() }
     }
 }
 

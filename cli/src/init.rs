@@ -3,13 +3,13 @@
 use api::label;
 
 use crate::{
-    AddressRanges, Error, Installed, KubeContext, Offloading, Part, Probe, Run, check,
+    AddressRanges, Error, Installed, KubeContext, Offloading, Part, Probe, Run,
     cluster::Cluster,
     install::Installer,
     join::{Membership, enroll, settle},
     kubeconfig,
     objects::{area, crds, leader, offload::leader_crds},
-    offload, outside, probe, ranges, warning,
+    offload, outside, precondition, probe, ranges, warning,
 };
 
 /// What to set up, and where.
@@ -44,9 +44,9 @@ pub struct InitOptions {
 /// Those of [`Error`]. Arguments and the state of the cluster are checked before anything is changed.
 pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<Installed, Error> {
     let (set, id, run) = (&options.cluster_set, &options.cluster_id, &options.run);
-    check::cluster_set_name(set)?;
-    check::cluster_id(id)?;
-    check::leader_server(options.leader_server.as_deref())?;
+    precondition::cluster_set_name(set)?;
+    precondition::cluster_id(id)?;
+    precondition::leader_server(options.leader_server.as_deref())?;
     let asked = options.offload.as_ref();
     offload::check(asked, run)?;
     probe::check(options.probe, run)?;
@@ -58,11 +58,11 @@ pub async fn init(options: &InitOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     }
 
     let cluster = Cluster::connect(&options.cluster).await?;
-    check::may_lead(&cluster, set, id).await?;
+    precondition::may_lead(&cluster, set, id).await?;
     let known = if options.dedicated {
         None
     } else {
-        check::may_be_member(&cluster, set, id, id, ", or lead only, with --dedicated").await?
+        precondition::may_be_member(&cluster, set, id, id, ", or lead only, with --dedicated").await?
     };
     if asked.is_some() {
         offload::is_without_liqo(&cluster).await?;

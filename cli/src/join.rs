@@ -6,7 +6,7 @@ mod token;
 use api::{label, ranges::Ranges};
 
 use crate::{
-    AddressRanges, Error, Installed, KubeContext, Offloading, Part, Probe, Run, check,
+    AddressRanges, Error, Installed, KubeContext, Offloading, Part, Probe, Run,
     cluster::Cluster,
     install::Installer,
     kubeconfig,
@@ -14,7 +14,7 @@ use crate::{
         access, crds,
         member::{self, Credential},
     },
-    offload, outside, probe,
+    offload, outside, precondition, probe,
     ranges::{self, Noted},
     warning,
 };
@@ -51,9 +51,9 @@ pub struct JoinOptions {
 /// Those of [`Error`]. Arguments and the state of both clusters are checked before anything is changed.
 pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<Installed, Error> {
     let (set, id, run) = (&options.cluster_set, &options.cluster_id, &options.run);
-    check::cluster_set_name(set)?;
-    check::cluster_id(id)?;
-    check::leader_server(options.leader_server.as_deref())?;
+    precondition::cluster_set_name(set)?;
+    precondition::cluster_id(id)?;
+    precondition::leader_server(options.leader_server.as_deref())?;
     let asked = options.offload.as_ref();
     offload::check(asked, run)?;
     probe::check(options.probe, run)?;
@@ -63,10 +63,10 @@ pub async fn join(options: &JoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> 
     // Both kubeconfigs before any request.
     let (leader, cluster) = (Cluster::open(&options.leader).await?, Cluster::open(&options.cluster).await?);
     let (leader, cluster) = (leader.identified().await?, cluster.identified().await?);
-    let leader_id = check::leader_id(&leader, set, "run `freeport init` there first").await?;
-    check::is_itself(&leader, &leader_id, &cluster, set, id)?;
-    let known = check::may_be_member(&cluster, set, &leader_id, id, "").await?;
-    check::is_free(&leader, &cluster, set, id).await?;
+    let leader_id = precondition::leader_id(&leader, set, "run `freeport init` there first").await?;
+    precondition::is_itself(&leader, &leader_id, &cluster, set, id)?;
+    let known = precondition::may_be_member(&cluster, set, &leader_id, id, "").await?;
+    precondition::is_free(&leader, &cluster, set, id).await?;
     if asked.is_some() {
         offload::is_without_liqo(&cluster).await?;
     }
@@ -129,7 +129,7 @@ impl Membership {
     ) -> Result<Self, Error> {
         let server = server.unwrap_or(&leader.server);
         let ca = if server == leader.server { leader.ca.clone() } else { None };
-        check::server(server)?;
+        precondition::server(server)?;
         let (set, id, leader_id, server) = (set.into(), id.into(), leader_id.into(), server.into());
         Ok(Self { set, id, leader_id, server, ca, ranges: None })
     }

@@ -8,13 +8,15 @@
 //! | [`args`] | the command line |
 //! | [`objects`] | all that is installed, built by pure functions |
 //! | [`manifests`] | the same as files, for people who apply them themselves |
-//! | `check` | what must hold before anything is changed |
 //! | `cluster` | reaching a cluster through a kubeconfig |
 //! | `deletion` | what keeps an object that is being deleted |
 //! | [`get()`] | what several clusters export and import |
 //! | [`why()`] | why a Service of another cluster cannot be used |
+//! | [`check()`] | what is wrong with clusters and the set that they are |
+//! | `look` | reads parts of a cluster, gaps included |
 //! | `outside` | whether a daemon runs outside of its cluster |
 //! | `part` | one part of what an API server is asked for, or why it is not there |
+//! | `precondition` | what must hold before anything is changed |
 //! | `printable` | words of other clusters on a terminal |
 //! | `probe` | whether the member connects to endpoints of other clusters |
 //! | `proxy` | whether a proxy is used |
@@ -52,11 +54,13 @@ mod install;
 mod join;
 mod kubeconfig;
 mod leave;
+mod look;
 pub mod manifests;
 pub mod objects;
 mod offload;
 mod outside;
 mod part;
+mod precondition;
 mod printable;
 mod probe;
 mod proxy;
@@ -78,6 +82,7 @@ pub use crate::{
         ApiServiceOptions, Halves, Offer, OfferOptions, ProvideOptions, Provided, RemoveOptions,
         bind_apiservice, offer, offer_text, offers, provide, remove,
     },
+    check::{CheckOptions, Checked, Form as CheckForm, check},
     cluster::{KubeContext, Login},
     dns::{DnsOptions, Namespaced, dns},
     error::Error,

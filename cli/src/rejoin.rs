@@ -8,12 +8,12 @@ use kube::{Api, ResourceExt, api::ListParams};
 
 use self::failed::Failed;
 use crate::{
-    Daemons, Error, KubeContext, Part, Run, check,
+    Daemons, Error, KubeContext, Part, Run,
     cluster::{Cluster, known},
     install::Installer,
     join::{Membership, enroll},
     objects::{SYSTEM, member, offload::leader_crds},
-    offload,
+    offload, precondition,
     view::ClusterSetView,
     warning,
 };
@@ -45,7 +45,7 @@ pub struct RejoinOptions {
 /// Those of [`Error`]. All clusters are checked before any of them is changed. What fails in one keeps no other one from its leader; it is said
 /// at the end, and [`Error::Refused`] names the clusters.
 pub async fn rejoin(options: &RejoinOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
-    check::leader_server(options.leader_server.as_deref())?;
+    precondition::leader_server(options.leader_server.as_deref())?;
     let run = Run {
         daemons: Daemons::Inside { image: None, replicas: None },
         only: vec![],
@@ -145,9 +145,9 @@ impl Member {
                 "ClusterSet {SYSTEM}/{set} has no spec.clusterID, so that its ID is not known here; say it there first"
             )));
         };
-        let leader_id = check::leader_id(leader, &set, "run `freeport init` there first").await?;
-        check::is_itself(leader, &leader_id, &cluster, &set, &id)?;
-        check::is_free(leader, &cluster, &set, &id).await?;
+        let leader_id = precondition::leader_id(leader, &set, "run `freeport init` there first").await?;
+        precondition::is_itself(leader, &leader_id, &cluster, &set, &id)?;
+        precondition::is_free(leader, &cluster, &set, &id).await?;
         if server.is_none()
             && found.leader_id() == Some(leader_id.as_str())
             && let Some(known) = found.server()

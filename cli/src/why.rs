@@ -11,7 +11,7 @@ use picture::{
     why::{Picture, why as walk},
 };
 
-use crate::{Error, KubeContext, cluster::Cluster};
+use crate::{Error, KubeContext, cluster::Cluster, look::each_once};
 
 /// What to look at.
 #[derive(Clone, Debug)]
@@ -44,7 +44,9 @@ pub async fn why(options: &WhyOptions) -> Result<Why, Error> {
     }
     let looks = clusters.iter().map(|cluster| Box::pin(look::look(cluster, &options.service)));
     let known = join_all(looks).await;
-    let (clusters, mut lines) = each_once(known);
+    let uid = |cluster: &Known| (cluster.context.clone(), cluster.uid.clone().ok());
+    let (clusters, notes) = each_once(known, uid);
+    let mut lines: Vec<_> = notes.iter().map(|note| format!("note: {note}")).collect();
     for cluster in &clusters {
         let gap = cluster.unseen().map(|gap| format!("note: {} was not looked at: {gap}", cluster.context));
         lines.extend(gap);
@@ -59,28 +61,9 @@ pub async fn why(options: &WhyOptions) -> Result<Why, Error> {
     Ok(Why { lines, found: Some(!walk.findings.is_empty()) })
 }
 
-/// Each cluster once, whatever the number of its contexts, and a note on those that are left out.
-fn each_once(all: Vec<Known>) -> (Vec<Known>, Vec<String>) {
-    let (mut once, mut notes) = (Vec::<Known>::new(), Vec::new());
-    for cluster in all {
-        let is_same =
-            |other: &&Known| matches!((&other.uid, &cluster.uid), (Ok(one), Ok(other)) if one == other);
-        match once.iter().find(is_same) {
-            Some(first) => notes.push(format!(
-                "note: contexts {} and {} are of one cluster, which counts once",
-                first.context, cluster.context
-            )),
-            None => once.push(cluster),
-        }
-    }
-    (once, notes)
-}
-
 #[cfg(test)]
 mod tests {
     use std::{io::Write, time::Duration};
-
-    use picture::cluster::Gap;
 
     use super::*;
     use crate::Login;
@@ -108,24 +91,5 @@ mod tests {
         for (line, name) in lines.iter().zip(["a", "b"]) {
             assert!(line.starts_with(&format!("note: {name} was not looked at: {name}: cannot ")), "{line}");
         }
-    }
-
-    #[test]
-    fn two_contexts_of_one_cluster_count_once_and_unknown_ones_each() {
-        let of = |context: &str, uid: Result<&str, Gap>| {
-            let uid = uid.map(str::to_owned);
-            Known { uid, ..Known::unknown(context, &Gap::NotLooked) }
-        };
-        let all = vec![
-            of("east", Ok("1")),
-            of("west", Ok("2")),
-            of("east-admin", Ok("1")),
-            of("a", Err(Gap::NotLooked)),
-            of("b", Err(Gap::NotLooked)),
-        ];
-        let (once, notes) = each_once(all);
-        let names: Vec<_> = once.iter().map(|cluster| cluster.context.as_str()).collect();
-        assert_eq!(names, ["east", "west", "a", "b"]);
-        assert_eq!(notes, ["note: contexts east and east-admin are of one cluster, which counts once"]);
     }
 }

@@ -1,45 +1,17 @@
 //! What is known of one cluster, as far as one Service is concerned.
 
-use std::fmt;
-
 use api::{lease::LeaseView, view::Meta};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 
-use crate::view::{
-    ClusterSetView, MergedView, PodView, RecordView, ServiceExportView, ServiceImportView, ServiceView,
-    SliceView,
+use crate::{
+    dns::Dns,
+    gap::{Gap, Seen},
+    member::Member,
+    view::{
+        ClusterSetView, MergedView, RecordView, ServiceExportView, ServiceImportView, ServiceView, SliceView,
+    },
 };
-
-/// One part of what was asked for, or why it is not known.
-pub type Seen<T> = Result<T, Gap>;
-
-/// Why a part is not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Gap {
-    /// Nobody asked.
-    NotLooked,
-    /// The API server does not answer, or does not accept the credential: a sentence.
-    NoAnswer(String),
-    /// A right is missing, in the API server's words.
-    Forbidden(String),
-    /// The API server does not know the kind.
-    NoKind,
-    /// Something else, in the API server's words.
-    Failed(String),
-}
-
-impl fmt::Display for Gap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotLooked => f.write_str("not looked at"),
-            Self::NoAnswer(why) => f.write_str(why),
-            Self::Forbidden(why) => write!(f, "forbidden: {why}"),
-            Self::NoKind => f.write_str("the API server does not know the kind"),
-            Self::Failed(why) => write!(f, "cannot be read: {why}"),
-        }
-    }
-}
 
 /// What is known of one cluster.
 #[derive(Clone, Debug)]
@@ -48,14 +20,8 @@ pub struct Cluster {
     pub context: String,
     /// uid of its Namespace kube-system.
     pub uid: Seen<String>,
-    /// ClusterSets of its member.
-    pub sets: Seen<Vec<ClusterSetView>>,
-    /// Lease that its member renews here.
-    pub lease: Seen<Option<LeaseView>>,
-    /// Deployment of its member.
-    pub deployment: Seen<Option<Deployment>>,
-    /// Pods of its member.
-    pub pods: Seen<Vec<PodView>>,
+    /// Its member.
+    pub member: Member,
     /// The Namespace of the Service.
     pub namespace: Seen<Option<Meta<Namespace>>>,
     /// ServiceExports in that Namespace.
@@ -68,6 +34,8 @@ pub struct Cluster {
     pub slices: Seen<Vec<SliceView>>,
     /// Common Areas of ClusterSets that it leads.
     pub areas: Seen<Vec<Area>>,
+    /// Its CoreDNS.
+    pub dns: Dns,
 }
 
 /// What is known of a Common Area.
@@ -91,29 +59,27 @@ impl Cluster {
         Self {
             context: context.into(),
             uid: Err(gap.clone()),
-            sets: Err(gap.clone()),
-            lease: Err(gap.clone()),
-            deployment: Err(gap.clone()),
-            pods: Err(gap.clone()),
+            member: Member::unknown(gap),
             namespace: Err(gap.clone()),
             exports: Err(gap.clone()),
             services: Err(gap.clone()),
             import: Err(gap.clone()),
             slices: Err(gap.clone()),
             areas: Err(gap.clone()),
+            dns: Dns::unknown(gap),
         }
     }
 
     /// Whether nothing that matters could be read; then why.
     pub fn unseen(&self) -> Option<&Gap> {
-        let Self { sets, exports, services, import, areas, .. } = self;
+        let Self { member: Member { sets, .. }, exports, services, import, areas, .. } = self;
         let is_seen = sets.is_ok() || exports.is_ok() || services.is_ok() || import.is_ok() || areas.is_ok();
         sets.as_ref().err().filter(|_| !is_seen)
     }
 
     /// Its ClusterSet as a member, if it has one.
     pub fn set(&self) -> Option<&ClusterSetView> {
-        self.sets.as_ref().ok()?.first()
+        self.member.set()
     }
 
     /// Its ID, as far as it belongs to a ClusterSet.

@@ -15,12 +15,14 @@ pub enum Step {
     Import,
     /// Somebody answers.
     Endpoints,
+    /// CoreDNS of the importer gives the Service its name.
+    Dns,
 }
 
 impl Step {
     /// All of them, in their order.
-    pub const ALL: [Self; 6] =
-        [Self::Set, Self::Export, Self::Record, Self::Merge, Self::Import, Self::Endpoints];
+    pub const ALL: [Self; 7] =
+        [Self::Set, Self::Export, Self::Record, Self::Merge, Self::Import, Self::Endpoints, Self::Dns];
 
     /// One word.
     pub fn word(self) -> &'static str {
@@ -31,6 +33,7 @@ impl Step {
             Self::Merge => "merge",
             Self::Import => "import",
             Self::Endpoints => "endpoints",
+            Self::Dns => "dns",
         }
     }
 }

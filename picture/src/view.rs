@@ -1,5 +1,7 @@
 //! Objects as they are read: only the fields that are used, and a part that does not decode hides nothing but itself.
 
+mod pod;
+
 use std::collections::BTreeMap;
 
 use api::{
@@ -12,11 +14,13 @@ use api::{
     view::{Lenient, is_written_by, lean, or_default, ours_annotated, sourced},
 };
 use k8s_openapi::api::{
-    core::v1::{Pod, PodStatus, Service},
-    discovery::v1::EndpointSlice,
+    core::v1::{Service, ServicePort},
+    discovery::v1::{EndpointPort, EndpointSlice},
 };
 use kube::{Resource, api::ObjectMeta};
 use serde::Deserialize;
+
+pub use self::pod::PodView;
 
 /// A ClusterSet, of a member or of a Common Area.
 #[derive(Resource, Clone, Debug, Default, Deserialize)]
@@ -181,6 +185,15 @@ pub struct ServiceSpec {
     /// Labels of its Pods; none if somebody else writes its EndpointSlices.
     #[serde(deserialize_with = "or_default")]
     pub selector: BTreeMap<String, String>,
+    /// Its ports.
+    #[serde(deserialize_with = "or_default")]
+    pub ports: Vec<ServicePort>,
+    /// Its address; `None` if it is headless.
+    #[serde(rename = "clusterIP")]
+    pub cluster_ip: Option<String>,
+    /// `Cluster` or `Local`; none means the former.
+    #[serde(rename = "internalTrafficPolicy")]
+    pub internal_traffic_policy: Option<String>,
 }
 
 impl ServiceView {
@@ -205,6 +218,9 @@ pub struct SliceView {
     /// Its endpoints.
     #[serde(default)]
     pub endpoints: Lenient<Option<Vec<Endpoint>>>,
+    /// Their ports.
+    #[serde(default)]
+    pub ports: Lenient<Option<Vec<EndpointPort>>>,
 }
 
 /// An endpoint.
@@ -311,40 +327,5 @@ impl MergedView {
     /// Who takes part, oldest export first.
     pub fn exporters(&self) -> &[Exporter] {
         self.spec.0.as_ref().map(|spec| spec.exporters.as_slice()).unwrap_or_default()
-    }
-}
-
-/// A Pod of a daemon.
-#[derive(Resource, Clone, Debug, Deserialize)]
-#[resource(inherit = Pod)]
-pub struct PodView {
-    /// Without annotations.
-    #[serde(deserialize_with = "lean")]
-    pub metadata: ObjectMeta,
-    /// Its state.
-    #[serde(default)]
-    pub status: Lenient<PodStatus>,
-}
-
-/// Reasons of a container that waits for an image it will not get.
-const NO_IMAGE: [&str; 3] = ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"];
-
-impl PodView {
-    /// What its container waits for, or how it ended last: reason and message.
-    pub fn state(&self) -> Option<(String, String)> {
-        let status = self.status.0.as_ref().ok()?;
-        let state =
-            status.container_statuses.iter().flatten().find_map(|container| container.state.clone())?;
-        let (reason, message) = match (state.waiting, state.terminated) {
-            (Some(waiting), _) => (waiting.reason, waiting.message),
-            (None, Some(ended)) => (ended.reason, ended.message),
-            (None, None) => return None,
-        };
-        Some((reason.unwrap_or_default(), message.unwrap_or_default()))
-    }
-
-    /// Whether its image cannot be pulled.
-    pub fn lacks_image(&self) -> bool {
-        self.state().is_some_and(|(reason, _)| NO_IMAGE.contains(&reason.as_str()))
     }
 }

@@ -9,8 +9,10 @@
 //! | `merge` | the leader merged them, and they agree |
 //! | `import` | the importer has the Service |
 //! | `endpoints` | somebody answers |
+//! | `dns` | CoreDNS of the importer gives the Service its name |
 //! | `walk` | the steps as lines, and the verdict |
 
+mod dns;
 mod endpoints;
 mod export;
 mod import;
@@ -24,7 +26,11 @@ use api::ServiceName;
 use jiff::Timestamp;
 
 pub use self::walk::{Line, Mark, Walk};
-use crate::{cluster::Cluster, finding::Finding, step::Step};
+use crate::{
+    cluster::Cluster,
+    finding::{Finding, Weight},
+    step::Step,
+};
 
 /// What is known of one Service in a whole ClusterSet.
 #[derive(Clone, Debug)]
@@ -69,8 +75,8 @@ impl Looked {
     /// All of these clusters' together: what one of them lacks does not break what another one does well.
     fn of_any(all: impl Iterator<Item = Self>) -> Self {
         let all: Vec<_> = all.collect();
-        let is_well = |one: &Self| one.findings.is_empty();
-        let some_are_well = all.iter().any(is_well);
+        let is_broken = |finding: &Finding| finding.weight == Weight::Broken;
+        let some_are_well = all.iter().any(|one| !one.findings.iter().any(is_broken));
         let mut together = Self::default();
         for mut one in all {
             if some_are_well {
@@ -97,6 +103,7 @@ pub fn why(picture: &Picture, from: Option<&str>) -> Result<Walk, String> {
             Step::Merge => merge::look(&scene),
             Step::Import => import::look(&scene),
             Step::Endpoints => endpoints::look(&scene),
+            Step::Dns => dns::look(&scene),
         });
     }
     Ok(walk.end(&scene))

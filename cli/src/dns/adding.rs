@@ -4,12 +4,15 @@
 use api::{mcs::ServiceImport, view::Meta};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, CustomResourceExt};
+use picture::dns::{
+    KEY,
+    corefile::{self, ZONE},
+};
 
 use super::{
     DnsOptions, Namespaced,
     change::{self, Change},
-    corefile::{self, ZONE},
-    server::{FIRST, KEY, Server, written},
+    server::{FIRST, Server, written},
 };
 use crate::{
     Daemons, Error,

@@ -9,14 +9,11 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
 };
+use picture::dns::{KEY, corefile::ZONE};
 use serde_json::json;
 use similar::TextDiff;
 
-use super::{
-    DnsOptions,
-    corefile::ZONE,
-    server::{KEY, Server},
-};
+use super::{DnsOptions, server::Server};
 use crate::{Error, cluster::Cluster, eraser::Say, install::MANAGER, rollout};
 
 /// Annotation of the Deployment: uid of the CRD of ServiceImports that it was restarted for. CoreDNS notices late that a CRD was

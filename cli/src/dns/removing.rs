@@ -1,7 +1,9 @@
 //! Takes names back. Reads ConfigMap and Deployment; changes the Corefile, restarts the Deployment, and deletes the ClusterRole and
 //! its binding unless somebody else's block needs them.
 
-use super::{DnsOptions, change, change::Change, corefile, server::Server};
+use picture::dns::corefile;
+
+use super::{DnsOptions, change, change::Change, server::Server};
 use crate::{
     Error,
     cluster::Cluster,

@@ -8,15 +8,13 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::Api;
+use picture::dns::{self, KEY, corefile};
 
-use super::{Namespaced, corefile};
+use super::Namespaced;
 use crate::{
     Error,
     cluster::{Cluster, list},
 };
-
-/// The key of the ConfigMap that holds the Corefile.
-pub(super) const KEY: &str = "Corefile";
 
 /// The first CoreDNS with the option `multicluster`. An older one does not start with it.
 pub(super) const FIRST: Version = [1, 12, 2];
@@ -28,9 +26,6 @@ pub(super) type Version = [u32; 3];
 pub(super) fn written(version: Version) -> String {
     version.map(|number| number.to_string()).join(".")
 }
-
-/// Most clusters call CoreDNS' container and ServiceAccount so.
-const USUAL: &str = "coredns";
 
 /// One CoreDNS.
 pub(super) struct Server {
@@ -62,16 +57,14 @@ impl Server {
 
     /// The ServiceAccount of CoreDNS.
     pub(super) fn account(&self) -> Namespaced {
-        let named = self.pod.service_account_name.clone().filter(|name| !name.is_empty());
-        let unnamed = if self.deployment.is_some() { "default" } else { USUAL };
-        let name = named.unwrap_or_else(|| unnamed.into());
-        Namespaced { namespace: self.name.namespace.clone(), name }
+        let name = dns::account(self.deployment.as_ref().map(|_| &self.pod));
+        Namespaced { namespace: self.name.namespace.clone(), name: name.to_owned() }
     }
 
     /// The image of CoreDNS, and the version in its tag.
     pub(super) fn image(&self) -> Option<(&str, Option<Version>)> {
         let containers = || self.pod.containers.iter();
-        let of_its_name = containers().find(|container| container.name == USUAL);
+        let of_its_name = containers().find(|container| container.name == dns::NAME);
         let image = of_its_name.or_else(|| containers().next())?.image.as_deref()?;
         Some((image, of_image(image)))
     }
@@ -81,12 +74,8 @@ impl Server {
         if let Some(claim) = corefile::claim(&self.corefile) {
             return Ok(Some(format!("ConfigMap {}, {KEY}, {claim}", self.name)));
         }
-        let volumes = self.pod.volumes.iter().flatten();
-        for name in volumes.filter_map(|volume| volume.config_map.as_ref().map(|map| &map.name)) {
-            if *name == self.name.name {
-                continue;
-            }
-            let name = Namespaced { namespace: self.name.namespace.clone(), name: name.clone() };
+        for name in dns::mounted(&self.pod, &self.name.name) {
+            let name = Namespaced { namespace: self.name.namespace.clone(), name: name.to_owned() };
             let files = read(cluster, &name).await?.and_then(|found| found.data).unwrap_or_default();
             if let Some(claim) = files.values().find_map(|text| corefile::claim(text)) {
                 return Ok(Some(format!("ConfigMap {name}, {claim}, which CoreDNS' Pods mount,")));

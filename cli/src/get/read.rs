@@ -13,6 +13,7 @@ use super::{GetOptions, Listed};
 use crate::{
     Error,
     cluster::Cluster,
+    look,
     objects::SYSTEM,
     part::{Gap, Part, Why, get, list, within},
 };
@@ -38,12 +39,9 @@ pub(super) async fn read(cluster: &Cluster, options: &GetOptions) -> Read {
 }
 
 async fn held(cluster: &Cluster, options: &GetOptions) -> Result<(Held, Vec<Gap>), Error> {
-    let of_exports = options.listed != Listed::Services;
-    let (exported, imported) = if of_exports {
-        (options.labels.as_str(), options.labels.as_str())
-    } else {
-        ("", options.labels.as_str())
-    };
+    // A Service is selected by the labels of its ServiceImports, whoever exports it.
+    let imported = options.labels.as_str();
+    let exported = if options.listed == Listed::Services { "" } else { imported };
     let is_wanted = |listed: Listed| options.listed == listed || options.listed == Listed::Services;
     let (sets, exports, imports) = tokio::join!(
         within::<ClusterSetView>(cluster, SYSTEM),
@@ -96,16 +94,11 @@ fn taken<K>(part: Part<Vec<K>>, gaps: &mut Vec<Gap>) -> Vec<K> {
     })
 }
 
-/// Each cluster once, whatever the number of its contexts, and a line for all that was not looked at.
+/// What the clusters hold, each once whatever the number of its contexts, and a line for all that was not looked at.
 pub(super) fn each_once(all: Vec<Read>) -> (Vec<Held>, Vec<String>) {
-    let (mut held, mut lines) = (Vec::new(), Vec::new());
-    let mut known = Vec::<(String, String)>::new();
-    for Read { context, uid, held: read } in all {
-        let first = uid.as_ref().and_then(|uid| known.iter().find(|(other, _)| other == uid));
-        if let Some((_, first)) = first {
-            lines.push(format!("contexts {first} and {context} are of one cluster, which counts once"));
-            continue;
-        }
+    let (once, mut lines) = look::each_once(all, |read: &Read| (read.context.clone(), read.uid.clone()));
+    let mut held = Vec::new();
+    for Read { context, held: read, .. } in once {
         match read {
             Ok((of_cluster, gaps)) => {
                 held.push(of_cluster);
@@ -115,7 +108,6 @@ pub(super) fn each_once(all: Vec<Read>) -> (Vec<Held>, Vec<String>) {
             }
             Err(error) => lines.push(format!("{context} was not looked at: {error}")),
         }
-        known.extend(uid.map(|uid| (uid, context)));
     }
     (held, lines)
 }
@@ -153,8 +145,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "serviceimports of east were not looked at: jane may not",
                 "contexts east and east-admin are of one cluster, which counts once",
+                "serviceimports of east were not looked at: jane may not",
                 "west was not looked at: no answer",
             ]
         );

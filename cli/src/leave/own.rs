@@ -27,11 +27,12 @@ use super::{
     for_the_leader, lease, offloading, take_access,
 };
 use crate::{
-    Error, KubeContext, check,
+    Error, KubeContext,
     cluster::Cluster,
     eraser::{Eraser, PAUSE, Say, called},
     holder,
     objects::{Object, SYSTEM, area, member},
+    precondition,
 };
 
 /// How long a running member has to leave by itself.
@@ -132,7 +133,7 @@ async fn take_access_and_presence(
 async fn is_anothers(cluster: &Cluster, leader: Option<&Cluster>, traces: &Traces) -> Result<bool, Error> {
     let is_shared = traces.shares_its_id();
     let (Some(leader), Some((set, id))) = (leader, traces.identity()) else { return Ok(is_shared) };
-    check::leader_id(leader, &set, "without it, leave with `freeport leave --force`").await?;
+    precondition::leader_id(leader, &set, "without it, leave with `freeport leave --force`").await?;
     if traces.came_second() {
         return Ok(true);
     }

@@ -20,10 +20,11 @@ use super::{
     take_access,
 };
 use crate::{
-    Error, KubeContext, check,
+    Error, KubeContext,
     cluster::{Cluster, list},
     eraser::{Eraser, PAUSE, Say, called},
     objects::{Object, area},
+    precondition,
     view::live_holder,
 };
 
@@ -56,10 +57,10 @@ pub(super) async fn leader_of(
     options: &LeaveOptions,
     say: Say<'_>,
 ) -> Result<Cluster, Error> {
-    check::cluster_set_name(set)?;
-    check::cluster_id(id)?;
+    precondition::cluster_set_name(set)?;
+    precondition::cluster_id(id)?;
     let leader = Cluster::connect(leader).await?;
-    check::leader_id(&leader, set, "--leader-context names the leader's cluster").await?;
+    precondition::leader_id(&leader, set, "--leader-context names the leader's cluster").await?;
     is_known(&Eraser::new(&leader, options.dry_run, say), set, id).await?;
     Ok(leader)
 }

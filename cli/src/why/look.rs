@@ -2,26 +2,23 @@
 
 use api::{ServiceName, label, lease::LeaseView, name, view::Meta};
 use futures::future::join_all;
-use k8s_openapi::{
-    NamespaceResourceScope,
-    api::{apps::v1::Deployment, core::v1::Namespace},
-};
-use kube::{Api, Resource, ResourceExt};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
+use kube::{Api, ResourceExt};
 use picture::{
-    cluster::{Area, Cluster as Known, Gap, Seen},
+    cluster::{Area, Cluster as Known},
+    gap::{Gap, Seen},
+    member::Member,
     view::{
         ClusterSetView, MergedView, PodView, RecordView, ServiceExportView, ServiceImportView, ServiceView,
         SliceView,
     },
 };
-use serde::de::DeserializeOwned;
 
 use crate::{
-    Error,
     cluster::Cluster,
-    error::Failure,
+    look::{dns::dns, one, seen, several},
     objects::SYSTEM,
-    part::{Part, Why, common_areas, get, list},
+    part::{common_areas, get},
 };
 
 /// What is known of the cluster as far as the Service is concerned.
@@ -30,7 +27,7 @@ pub(super) async fn look(cluster: &Cluster, service: &ServiceName) -> Known {
     let pods = format!("app.kubernetes.io/name={}", label::MEMBER);
     let slices = format!("{} in ({name},{})", label::SERVICE_NAME, name::imported_service(name));
     let all = Api::<Meta<Namespace>>::all(cluster.client.clone());
-    let (uid, here, sets, lease, deployment, pods, exports, services, import, slices, areas) = tokio::join!(
+    let (uid, here, sets, lease, deployment, pods, exports, services, import, slices, areas, dns) = tokio::join!(
         Box::pin(get(cluster, &all, "Namespace kube-system".into(), "kube-system")),
         Box::pin(get(cluster, &all, format!("Namespace {namespace}"), namespace)),
         Box::pin(several::<ClusterSetView>(cluster, SYSTEM, "")),
@@ -42,21 +39,20 @@ pub(super) async fn look(cluster: &Cluster, service: &ServiceName) -> Known {
         Box::pin(one::<ServiceImportView>(cluster, namespace, name)),
         Box::pin(several::<SliceView>(cluster, namespace, &slices)),
         Box::pin(areas(cluster, service)),
+        Box::pin(dns(cluster)),
     );
     let uid = seen(uid).and_then(|system| system.and_then(|system| system.uid()).ok_or(Gap::NotLooked));
     Known {
         context: cluster.name.clone(),
         uid,
-        sets,
-        lease,
-        deployment,
-        pods,
+        member: Member { sets, lease, deployment, pods },
         namespace: seen(here),
         exports,
         services,
         import,
         slices,
         areas,
+        dns,
     }
 }
 
@@ -77,48 +73,4 @@ async fn area(cluster: &Cluster, namespace: String, service: &ServiceName) -> Ar
         Box::pin(one::<MergedView>(cluster, &namespace, &merged)),
     );
     Area { namespace, sets, leases, records, merged }
-}
-
-/// The object of this name.
-async fn one<K>(cluster: &Cluster, namespace: &str, name: &str) -> Seen<Option<K>>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug,
-{
-    let objects: Api<K> = Api::namespaced(cluster.client.clone(), namespace);
-    seen(get(cluster, &objects, format!("{} {namespace}/{name}", K::kind(&())), name).await)
-}
-
-/// All objects with these labels. Of a kind that is not known there are none.
-async fn several<K>(cluster: &Cluster, namespace: &str, labels: &str) -> Seen<Vec<K>>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug,
-{
-    let objects: Api<K> = Api::namespaced(cluster.client.clone(), namespace);
-    let part = format!("{} in {namespace}", K::plural(&()));
-    match seen(list(cluster, &objects, part, labels, |object: K| object).await) {
-        Err(Gap::NoKind) => Ok(vec![]),
-        seen => seen,
-    }
-}
-
-/// A part as the picture has it: an API server that does not answer is a gap like others.
-fn seen<T>(answer: Result<Part<T>, Error>) -> Seen<T> {
-    match answer {
-        Ok(Ok(part)) => Ok(part),
-        Ok(Err(gap)) => Err(match gap.why {
-            Why::NoCrd => Gap::NoKind,
-            Why::Forbidden(why) => Gap::Forbidden(why),
-            Why::Failed(why) => Gap::Failed(why),
-        }),
-        Err(error) => Err(match error.failure() {
-            Failure::NoAnswer | Failure::Unauthorized => Gap::NoAnswer(error.to_string()),
-            _ => Gap::Failed(error.to_string()),
-        }),
-    }
 }

@@ -1,6 +1,6 @@
 //! `freeport dns` on a cluster with the objects of a CoreDNS, which no node runs: what it shows, does, leaves alone and takes back.
 
-mod server;
+pub(crate) mod server;
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use serde_json::json;

@@ -6,9 +6,100 @@ use crate::step::Step;
 /// Everything that can be found, by code.
 pub const TABLE: &[Entry] = &[
     Entry {
+        code: 1,
+        title: "an API server cannot be reached",
+        step: None,
+        cause: "The API server of a context gives no answer, or does not accept the credential of the kubeconfig. Nothing else is known of that cluster.",
+        next: "kubectl --context {context} get --raw /readyz",
+        again: true,
+    },
+    Entry {
+        code: 2,
+        title: "Kubernetes is too old",
+        step: None,
+        cause: "The admission policies that keep members to their own records need Kubernetes 1.31. In an older cluster they do not apply.",
+        next: "kubectl --context {context} version",
+        again: false,
+    },
+    Entry {
+        code: 3,
+        title: "a CustomResourceDefinition of a member is missing",
+        step: None,
+        cause: "A cluster with freeport-member does not serve a kind that freeport-member needs. Deleting a CustomResourceDefinition deletes all its objects.",
+        next: "freeport join --clusterset {set} --cluster-id {id} --context {context} --leader-context {leader} --only crds",
+        again: false,
+    },
+    Entry {
+        code: 4,
+        title: "a daemon restarts again and again",
+        step: None,
+        cause: "A Pod of a daemon restarted three times or more, and within the last hour. The log of its last run says why.",
+        next: "kubectl --context {context} -n freeport-system describe pods",
+        again: true,
+    },
+    Entry {
+        code: 5,
+        title: "clocks differ",
+        step: None,
+        cause: "The clock of an API server or of a daemon and the clock of this machine are more than ten seconds apart. Daemons measure silence by their own clocks, \
+                and certificates and tokens have times in them.",
+        next: "kubectl --context {context} get --raw /version -v 8",
+        again: false,
+    },
+    Entry {
+        code: 6,
+        title: "versions are too far apart",
+        step: None,
+        cause: "The daemons of one ClusterSet are of versions that are more than one minor version apart, or do not speak the same wire contract. Neighbouring versions \
+                work together.",
+        next: "freeport status --context {context}",
+        again: false,
+    },
+    Entry {
+        code: 7,
+        title: "two clusters have one ID",
+        step: None,
+        cause: "Two clusters of one ClusterSet have the same cluster ID. Only one of them takes part. The other one leaves by `freeport leave --force` and joins with another ID.",
+        next: "freeport status --context {context}",
+        again: false,
+    },
+    Entry {
+        code: 8,
+        title: "Pods of two clusters have the same addresses",
+        step: None,
+        cause: "The ranges of Pod addresses of two clusters overlap, as their Nodes have them. An endpoint of the other cluster may be a Pod of this one, and cannot be \
+                reached.",
+        next: "kubectl --context {context} get nodes -o jsonpath='{.items[*].spec.podCIDRs}'",
+        again: false,
+    },
+    Entry {
+        code: 9,
+        title: "Services of two clusters have the same addresses",
+        step: None,
+        cause: "The ranges of Service addresses of two clusters overlap, as their ServiceCIDRs have them. That matters only if a cluster exports ClusterIPs as endpoints.",
+        next: "kubectl --context {context} get servicecidrs",
+        again: false,
+    },
+    Entry {
+        code: 10,
+        title: "writes of a daemon are refused",
+        step: None,
+        cause: "An API server refuses what a daemon has to write: a right, a policy, a quota or a webhook. Condition WritesAccepted of the ClusterSet names the objects.",
+        next: "freeport status --context {context}",
+        again: true,
+    },
+    Entry {
+        code: 11,
+        title: "a condition of a ClusterSet is not True",
+        step: None,
+        cause: "A ClusterSet reports that something is incomplete, for example that more is exported than a member imports, or that a token does not expire.",
+        next: "freeport status --context {context}",
+        again: true,
+    },
+    Entry {
         code: 101,
         title: "a cluster is not a member",
-        step: Step::Set,
+        step: Some(Step::Set),
         cause: "A cluster that exports or imports the Service has no ClusterSet in Namespace freeport-system, or has left its ClusterSet. \
                 It exports and imports nothing.",
         next: "freeport join --clusterset {set} --cluster-id {id} --context {context} --leader-context {leader}",
@@ -17,7 +108,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 102,
         title: "the member of an exporting cluster does not run",
-        step: Step::Set,
+        step: Some(Step::Set),
         cause: "freeport-member of an exporting cluster does not renew its Lease, or its Deployment has no replicas. New exports, changes and \
                 endpoints of that cluster do not reach the others.",
         next: "kubectl --context {context} -n freeport-system scale deployment freeport-member --replicas 1",
@@ -26,7 +117,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 103,
         title: "the member of the importing cluster does not run",
-        step: Step::Set,
+        step: Some(Step::Set),
         cause: "freeport-member of the importing cluster does not renew its Lease, or its Deployment has no replicas. Existing imports stay \
                 as they are; new imports and changes do not arrive.",
         next: "kubectl --context {context} -n freeport-system scale deployment freeport-member --replicas 1",
@@ -35,7 +126,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 104,
         title: "the image of a member cannot be pulled",
-        step: Step::Set,
+        step: Some(Step::Set),
         cause: "The container of freeport-member waits for an image that the registry does not serve to this cluster.",
         next: "kubectl --context {context} -n freeport-system describe pods -l app.kubernetes.io/name=freeport-member",
         again: true,
@@ -43,7 +134,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 105,
         title: "a member does not reach the leader",
-        step: Step::Set,
+        step: Some(Step::Set),
         cause: "The API server of the leader gives a member no answer: its address is wrong, or the network drops the packets.",
         next: "kubectl --context {context} -n freeport-system get clusterset -o jsonpath='{.items[*].spec.leaders[0].server}'",
         again: true,
@@ -51,7 +142,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 106,
         title: "the leader's API server does not run",
-        step: Step::Set,
+        step: Some(Step::Set),
         cause: "The address of the leader's API server refuses connections: nothing listens there.",
         next: "kubectl --context {leader} get --raw /readyz",
         again: true,
@@ -59,7 +150,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 107,
         title: "the leader refuses the token of a member",
-        step: Step::Set,
+        step: Some(Step::Set),
         cause: "The token in the member's Secret was revoked or has expired, or its ServiceAccount in the leader's cluster was deleted.",
         next: "freeport join --clusterset {set} --cluster-id {id} --context {context} --leader-context {leader}",
         again: false,
@@ -67,7 +158,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 108,
         title: "a member does not trust the leader's certificate",
-        step: Step::Set,
+        step: Some(Step::Set),
         cause: "The certificate of the leader's API server was signed by another authority than ca.crt of the member's Secret, has expired, or \
                 is for another address.",
         next: "freeport join --clusterset {set} --cluster-id {id} --context {context} --leader-context {leader}",
@@ -76,7 +167,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 109,
         title: "a CustomResourceDefinition is missing",
-        step: Step::Set,
+        step: Some(Step::Set),
         cause: "An API server does not serve a kind that the member needs: its CustomResourceDefinition was deleted.",
         next: "freeport init --clusterset {set} --cluster-id {leaderid} --context {leader} --only crds",
         again: false,
@@ -84,7 +175,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 110,
         title: "freeport-leader does not run",
-        step: Step::Set,
+        step: Some(Step::Set),
         cause: "freeport-leader does not renew its Lease in the Common Area. New exports and withdrawals wait; endpoints are still updated.",
         next: "kubectl --context {leader} -n freeport-system scale deployment freeport-leader --replicas 1",
         again: true,
@@ -92,7 +183,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 111,
         title: "a member is not connected for another reason",
-        step: Step::Set,
+        step: Some(Step::Set),
         cause: "Condition Ready of the member's ClusterSet is not True. Its message says why.",
         next: "freeport status --context {context}",
         again: true,
@@ -100,7 +191,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 201,
         title: "no cluster exports the Service",
-        step: Step::Export,
+        step: Some(Step::Export),
         cause: "No cluster that was looked at has a ServiceExport of this Namespace and name.",
         next: "echo '{\"apiVersion\":\"multicluster.x-k8s.io/v1alpha1\",\"kind\":\"ServiceExport\",\"metadata\":{\"name\":\"{name}\",\"namespace\":\"{namespace}\"}}' | \
                kubectl --context {context} create -f -",
@@ -109,7 +200,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 202,
         title: "the ServiceExport has no Service",
-        step: Step::Export,
+        step: Some(Step::Export),
         cause: "There is a ServiceExport, and no Service of the same name in its Namespace. Perhaps one of the two names is misspelt.",
         next: "kubectl --context {context} -n {namespace} get services,serviceexports",
         again: false,
@@ -117,7 +208,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 203,
         title: "the Service is of type ExternalName",
-        step: Step::Export,
+        step: Some(Step::Export),
         cause: "A Service of type ExternalName is only another name and has no endpoints, so it cannot be exported. Clients in other clusters can use \
                 the external name itself.",
         next: "kubectl --context {context} -n {namespace} delete serviceexport {name}",
@@ -126,7 +217,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 204,
         title: "the Namespace is excluded from exporting",
-        step: Step::Export,
+        step: Some(Step::Export),
         cause: "An administrator set label multicluster.freeport.dev/export of the Namespace to false.",
         next: "kubectl --context {context} label namespace {namespace} multicluster.freeport.dev/export-",
         again: false,
@@ -134,7 +225,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 205,
         title: "the export is not valid",
-        step: Step::Export,
+        step: Some(Step::Export),
         cause: "The member cannot export the Service as it is. Condition Valid of the ServiceExport says why.",
         next: "kubectl --context {context} -n {namespace} describe serviceexport {name}",
         again: false,
@@ -142,7 +233,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 301,
         title: "the leader does not accept the export",
-        step: Step::Record,
+        step: Some(Step::Record),
         cause: "The Service breaks a limit or rule of the ClusterSet, for example more than 100 ports or more records than a member may have.",
         next: "kubectl --context {context} -n {namespace} describe serviceexport {name}",
         again: false,
@@ -150,7 +241,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 302,
         title: "the leader's API server refuses a record",
-        step: Step::Record,
+        step: Some(Step::Record),
         cause: "A right, a policy, a quota or a webhook in the leader's cluster keeps the member from writing its records.",
         next: "freeport join --clusterset {set} --cluster-id {id} --context {context} --leader-context {leader}",
         again: true,
@@ -158,7 +249,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 303,
         title: "the export is not in the Common Area yet",
-        step: Step::Record,
+        step: Some(Step::Record),
         cause: "The member has not written its record. After a change of the ServiceExport that takes a moment.",
         next: "kubectl --context {context} -n freeport-system logs deployment/freeport-member --tail 50",
         again: true,
@@ -166,7 +257,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 401,
         title: "exports have different ports",
-        step: Step::Merge,
+        step: Some(Step::Merge),
         cause: "Clusters export the Service with different ports. Where two ports have the same name or number, the port of the older export is \
                 used, and no client reaches the other one.",
         next: "kubectl --context {context} -n {namespace} describe serviceexport {name}",
@@ -175,7 +266,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 402,
         title: "the Service is headless in some clusters only",
-        step: Step::Merge,
+        step: Some(Step::Merge),
         cause: "The oldest export decides whether the Service has an address of its own.",
         next: "kubectl --context {context} -n {namespace} describe serviceexport {name}",
         again: false,
@@ -183,7 +274,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 403,
         title: "exports differ in another property",
-        step: Step::Merge,
+        step: Some(Step::Merge),
         cause: "Session affinity, a traffic policy, IP families, exported labels or exported annotations differ. The oldest export decides.",
         next: "kubectl --context {context} -n {namespace} describe serviceexport {name}",
         again: false,
@@ -191,7 +282,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 404,
         title: "the leader has not merged the export yet",
-        step: Step::Merge,
+        step: Some(Step::Merge),
         cause: "The record is in the Common Area, and there is no ResourceImport with it. After an export that takes a moment.",
         next: "kubectl --context {leader} -n freeport-system logs deployment/freeport-leader --tail 50",
         again: true,
@@ -199,7 +290,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 501,
         title: "the importing cluster has no such Namespace",
-        step: Step::Import,
+        step: Some(Step::Import),
         cause: "A Service is imported into the Namespace of the same name, and Freeport creates no Namespaces.",
         next: "kubectl --context {context} create namespace {namespace}",
         again: false,
@@ -207,7 +298,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 502,
         title: "the name of the imported Service is taken",
-        step: Step::Import,
+        step: Some(Step::Import),
         cause: "The importing cluster has a Service antrea-mc-NAME that Freeport did not create and does not change.",
         next: "kubectl --context {context} -n {namespace} delete service {near}",
         again: false,
@@ -215,7 +306,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 503,
         title: "the importing cluster's API server refuses a part of the import",
-        step: Step::Import,
+        step: Some(Step::Import),
         cause: "A quota, a policy or a webhook keeps freeport-member from writing the imported Service, ServiceImport or EndpointSlices.",
         next: "kubectl --context {context} -n {namespace} describe resourcequota",
         again: true,
@@ -223,7 +314,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 504,
         title: "no common IP family",
-        step: Step::Import,
+        step: Some(Step::Import),
         cause: "The importing cluster has none of the IP families that the merged Service has.",
         next: "kubectl --context {context} -n {namespace} describe serviceimport {name}",
         again: false,
@@ -231,7 +322,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 505,
         title: "the ServiceImport belongs to somebody else",
-        step: Step::Import,
+        step: Some(Step::Import),
         cause: "The importing cluster has a ServiceImport of this name that Freeport did not create and does not change.",
         next: "kubectl --context {context} -n {namespace} delete serviceimport {name}",
         again: false,
@@ -239,7 +330,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 506,
         title: "the Service is not imported yet",
-        step: Step::Import,
+        step: Some(Step::Import),
         cause: "The merged Service exists, and the importing cluster has no ServiceImport of it, or one that is not ready. After an export that \
                 takes a moment.",
         next: "kubectl --context {context} -n freeport-system logs deployment/freeport-member --tail 50",
@@ -248,15 +339,33 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 601,
         title: "the selector fits no Pod",
-        step: Step::Endpoints,
+        step: Some(Step::Endpoints),
         cause: "The exported Service has a selector, and no Pod of its Namespace has these labels.",
         next: "kubectl --context {context} -n {namespace} get pods --show-labels",
         again: true,
     },
     Entry {
+        code: 603,
+        title: "no Pod has the named port",
+        step: Some(Step::Endpoints),
+        cause: "The targetPort of a port of the exported Service is a name, and no container of its Pods has a port of that name. The port has no \
+                endpoint.",
+        next: "kubectl --context {context} -n {namespace} describe service {name}",
+        again: false,
+    },
+    Entry {
+        code: 604,
+        title: "the Service reaches Pods of the same Node only, and the importing cluster has none",
+        step: Some(Step::Endpoints),
+        cause: "The imported Service has internalTrafficPolicy Local, as the oldest export says, so its address leads to Pods on the client's own Node. \
+                No Pod of the Service runs in the importing cluster.",
+        next: "kubectl --context {context} -n {namespace} patch service {name} -p '{\"spec\":{\"internalTrafficPolicy\":\"Cluster\"}}'",
+        again: false,
+    },
+    Entry {
         code: 605,
         title: "no endpoint can answer",
-        step: Step::Endpoints,
+        step: Some(Step::Endpoints),
         cause: "An exporting cluster has no endpoint of the Service that is ready.",
         next: "kubectl --context {context} -n {namespace} get endpointslices -l kubernetes.io/service-name={name} -o yaml",
         again: true,
@@ -264,7 +373,7 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 606,
         title: "nothing found, path not tried",
-        step: Step::Endpoints,
+        step: Some(Step::Endpoints),
         cause: "Exporters and importer agree, as far as their objects show. Whether packets arrive was not tried.",
         next: "kubectl --context {context} -n {namespace} get serviceimport {name}",
         again: false,
@@ -272,10 +381,35 @@ pub const TABLE: &[Entry] = &[
     Entry {
         code: 607,
         title: "endpoints have not arrived",
-        step: Step::Endpoints,
+        step: Some(Step::Endpoints),
         cause: "An exporting cluster has endpoints that are ready, and the importing cluster has none of that cluster that is ready. After a change \
                 that takes a moment; it lasts where no endpoint answers freeport-member of the importing cluster.",
         next: "kubectl --context {context} -n {namespace} describe serviceimport {name}",
+        again: true,
+    },
+    Entry {
+        code: 701,
+        title: "CoreDNS does not know the zone clusterset.local",
+        step: Some(Step::Dns),
+        cause: "The Corefile of the importing cluster has no server block for clusterset.local, so imports have no names there. Their addresses work.",
+        next: "freeport dns --apply --context {context}",
+        again: false,
+    },
+    Entry {
+        code: 702,
+        title: "CoreDNS may not watch ServiceImports",
+        step: Some(Step::Dns),
+        cause: "The Corefile has the zone clusterset.local, and no ClusterRole that is bound to the ServiceAccount of CoreDNS allows it to list and watch \
+                ServiceImports. CoreDNS knows no name of an import. Their addresses work.",
+        next: "freeport dns --apply --context {context}",
+        again: false,
+    },
+    Entry {
+        code: 703,
+        title: "no Pod of CoreDNS is ready",
+        step: Some(Step::Dns),
+        cause: "The Deployment of CoreDNS has no Pod that is ready, so no name is answered in the importing cluster, imported or not.",
+        next: "kubectl --context {context} -n kube-system describe deployment,pods -l k8s-app=kube-dns",
         again: true,
     },
 ];

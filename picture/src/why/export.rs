@@ -1,7 +1,6 @@
 //! Step `export`: somebody exports the Service, and can.
 
 use api::{
-    condition::AntreaCondition,
     label,
     mcs::{READY, VALID},
 };
@@ -11,10 +10,13 @@ use super::{
     Looked,
     scene::{Party, Scene},
 };
-use crate::{cluster::Cluster, finding::Finding, near::nearest, view::ServiceExportView};
-
-/// Reasons of condition `Valid` that step `record` is about.
-pub(super) const NOT_ACCEPTED: [&str; 2] = ["TooManyPorts", "InvalidService"];
+use crate::{
+    cluster::Cluster,
+    finding::Finding,
+    near::nearest,
+    said::{invalid, words},
+    view::ServiceExportView,
+};
 
 pub(super) fn look(scene: &Scene<'_>) -> Looked {
     if scene.exporters.is_empty() {
@@ -106,17 +108,11 @@ fn wrong(
     if there.is_some_and(|service| service.is_external_name()) {
         return Some(scene.broken(203, party, format!("{id}: Service {service} is of type ExternalName")));
     }
-    let invalid = export.condition(VALID).filter(|valid| valid.status.as_deref() == Some("False"))?;
-    let code = match invalid.reason.as_deref().unwrap_or_default() {
-        reason if NOT_ACCEPTED.contains(&reason) => return None,
-        // What the objects show is newer than the condition.
-        "NoService" if there.is_some() => return None,
-        "NamespaceExcluded" if namespace.is_some() => return None,
-        "NoService" => 202,
-        "NamespaceExcluded" => 204,
-        _ => 205,
-    };
-    Some(scene.broken(code, party, format!("{id}: {}", words(invalid))))
+    let (code, invalid) = invalid(export)?;
+    // Step `record` is about what the leader does not accept. What the objects show is newer than the condition.
+    let is_elsewhere =
+        code == 301 || (code == 202 && there.is_some()) || (code == 204 && namespace.is_some());
+    (!is_elsewhere).then(|| scene.broken(code, party, format!("{id}: {}", words(invalid))))
 }
 
 /// What the conditions say.
@@ -128,10 +124,4 @@ fn said(export: &ServiceExportView) -> String {
         said if said.is_empty() => "exported; its conditions are not set yet".to_owned(),
         said => said.join(", "),
     }
-}
-
-/// Reason and message of a condition.
-pub(super) fn words(condition: &AntreaCondition) -> String {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    format!("{}: {}", text(&condition.reason), text(&condition.message))
 }

@@ -3,10 +3,12 @@
 use api::{cluster_set::WRITES_ACCEPTED, label, mcs::READY, name};
 use kube::ResourceExt;
 
-use super::{Looked, export::words, scene::Scene};
+use super::{Looked, scene::Scene};
 use crate::{
-    cluster::{Cluster, Gap},
+    cluster::Cluster,
     finding::Finding,
+    gap::Gap,
+    said::{not_ready, words},
     view::ServiceImportView,
 };
 
@@ -62,7 +64,6 @@ fn missing(scene: &Scene<'_>, cluster: &Cluster) -> Finding {
 /// There is a ServiceImport.
 fn there(scene: &Scene<'_>, cluster: &Cluster, import: &ServiceImportView) -> Looked {
     let (importer, service) = (&scene.importer, scene.service());
-    let ready = import.condition(READY);
     if !import.is_ours() {
         let by = import.labels().get(label::MANAGED_BY);
         let by = by.map_or("nobody says whose it is".to_owned(), |by| format!("its label says {by}"));
@@ -73,8 +74,8 @@ fn there(scene: &Scene<'_>, cluster: &Cluster, import: &ServiceImportView) -> Lo
     if let Some(finding) = foreign_service(scene, cluster) {
         return Looked::found(finding);
     }
-    let Some(ready) = ready.filter(|ready| ready.status.as_deref() != Some("True")) else {
-        return match ready {
+    let Some((code, ready)) = not_ready(import) else {
+        return match import.condition(READY) {
             Some(_) => Looked::well(format!("{} has ServiceImport {service}, Ready", importer.id)),
             None => {
                 let what = format!("ServiceImport {service} of {} has no condition yet", importer.id);
@@ -82,15 +83,8 @@ fn there(scene: &Scene<'_>, cluster: &Cluster, import: &ServiceImportView) -> Lo
             }
         };
     };
-    let code = match ready.reason.as_deref().unwrap_or_default() {
-        // What the objects show is newer than the condition.
-        "ServiceNameTaken" if cluster.services.is_ok() => 506,
-        "ServiceNameTaken" => 502,
-        "IPFamilyNotSupported" => 504,
-        "NotOurs" => 505,
-        reason if reason.ends_with("Refused") => 503,
-        _ => 506,
-    };
+    // What the objects show is newer than the condition.
+    let code = if code == 502 && cluster.services.is_ok() { 506 } else { code };
     let finding = scene.broken(code, importer, format!("{}: {}", importer.id, words(ready)));
     Looked::found(finding.with("near", name::imported_service(scene.name())))
 }

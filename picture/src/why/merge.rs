@@ -17,6 +17,7 @@ use super::{
 use crate::{
     age,
     finding::{Finding, Weight},
+    said::conflict,
     view::MergedView,
 };
 
@@ -55,7 +56,7 @@ fn differences(scene: &Scene<'_>, merged: Option<&MergedView>) -> Vec<Finding> {
     let all = predicted(scene).or_else(|| merged.map(said)).unwrap_or_else(|| declared(scene));
     let mut findings = Vec::new();
     for code in [401, 402, 403] {
-        let these = || all.iter().filter(|(_, objection)| code_of(objection) == code);
+        let these = || all.iter().filter(|(_, objection)| conflict(&objection.reason) == code);
         // Who loses something has most to say.
         let lost = these().find(|(_, objection)| objection.message.contains("clients cannot reach"));
         let Some((cluster, objection)) = lost.or_else(|| these().next_back()) else { continue };
@@ -126,13 +127,4 @@ fn declared(scene: &Scene<'_>) -> Vec<(String, Objection)> {
         is_one.then(|| (party.id.to_owned(), objection))
     };
     scene.exporters.iter().filter_map(of).collect()
-}
-
-fn code_of(objection: &Objection) -> u16 {
-    // A condition has all reasons at once.
-    match objection.reason.as_str() {
-        reason if reason.contains("PortConflict") => 401,
-        reason if reason.contains("TypeConflict") => 402,
-        _ => 403,
-    }
 }

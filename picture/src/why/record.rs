@@ -1,15 +1,15 @@
 //! Step `record`: the Common Area has the exports.
 
-use api::mcs::{READY, VALID};
+use api::mcs::READY;
 
 use super::{
     Looked,
-    export::{NOT_ACCEPTED, words},
     scene::{Party, Scene},
 };
 use crate::{
-    cluster::{Gap, Seen},
     finding::Finding,
+    gap::{Gap, Seen},
+    said::{invalid, not_recorded, words},
     view::{RecordView, ServiceExportView},
 };
 
@@ -65,13 +65,7 @@ pub(super) fn unseen_area(scene: &Scene<'_>) -> Gap {
 
 /// What the member says of records that are refused.
 fn refused(scene: &Scene<'_>, party: &Party<'_>, export: &ServiceExportView) -> Option<Finding> {
-    let is_false = |type_| export.condition(type_).filter(|said| said.status.as_deref() == Some("False"));
-    let is_for = |reasons: &[&str], said: &api::condition::AntreaCondition| {
-        said.reason.as_deref().is_some_and(|reason| reasons.contains(&reason))
-    };
-    let invalid = is_false(VALID).filter(|said| is_for(&NOT_ACCEPTED, said));
-    let failed = is_false(READY).filter(|said| is_for(&["Failed"], said));
-    let refused = is_false(READY).filter(|said| is_for(&["Refused"], said));
-    let of = |code, said| scene.broken(code, party, format!("{}: {}", party.id, words(said)));
-    invalid.or(failed).map(|said| of(301, said)).or_else(|| refused.map(|said| of(302, said)))
+    let of_leader = invalid(export).filter(|(code, _)| *code == 301);
+    let (code, said) = of_leader.or_else(|| not_recorded(export)).filter(|(code, _)| *code != 303)?;
+    Some(scene.broken(code, party, format!("{}: {}", party.id, words(said))))
 }

@@ -21,7 +21,7 @@ const CRATES: [(&str, &str); 9] = [
     ("api", "in the messages of all others"),
     ("kit", "in the messages of all daemons"),
     ("rules", "condition `Conflict` of ServiceExports"),
-    ("picture", "output of `freeport why` and `freeport explain`"),
+    ("picture", "output of `freeport why`, `freeport check` and `freeport explain`"),
     ("presence", "in conditions of ClusterSets"),
     ("leader", "conditions and Events of `freeport-leader`"),
     ("member", "conditions and Events of `freeport-member`"),

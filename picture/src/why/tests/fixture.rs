@@ -6,7 +6,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
-    cluster::{Area, Cluster, Gap},
+    cluster::{Area, Cluster},
+    dns::{Dns, corefile},
+    gap::Gap,
+    member::Member,
     view::{
         ClusterSetView, MergedView, RecordView, ServiceExportView, ServiceImportView, ServiceView, SliceView,
     },
@@ -101,19 +104,37 @@ pub(super) fn merged(ids: &[&str]) -> MergedView {
     object(json!({"metadata": {"name": "shop-web-service"}, "spec": {"exporters": exporters}}))
 }
 
+/// CoreDNS with the zone or as installers leave it, and so many Pods that are ready.
+pub(super) fn coredns(has_zone: bool, ready: u32) -> Dns {
+    let stock = ".:53 {\n    kubernetes cluster.local\n}\n";
+    let corefile = if has_zone { corefile::add(stock).unwrap() } else { stock.to_owned() };
+    let imports = json!({"apiGroups": ["multicluster.x-k8s.io"], "resources": ["serviceimports"], "verbs": ["list", "watch"]});
+    let template = json!({"spec": {"serviceAccountName": "coredns", "containers": []}});
+    let spec = json!({"replicas": 2, "selector": {}, "template": template});
+    Dns {
+        corefile: Ok(Some(corefile)),
+        mounted: Ok(vec![]),
+        deployment: Ok(Some(object(json!({"spec": spec, "status": {"readyReplicas": ready}})))),
+        rules: Ok(if has_zone { vec![object(imports)] } else { vec![] }),
+    }
+}
+
 fn member(id: &str) -> Cluster {
     Cluster {
         uid: Ok(format!("uid-{id}")),
-        sets: Ok(vec![set(id, &condition("Ready", "True", "Connected", ""))]),
-        lease: Ok(Some(announce("freeport-member"))),
-        deployment: Ok(None),
-        pods: Ok(vec![]),
+        member: Member {
+            sets: Ok(vec![set(id, &condition("Ready", "True", "Connected", ""))]),
+            lease: Ok(Some(announce("freeport-member"))),
+            deployment: Ok(None),
+            pods: Ok(vec![]),
+        },
         namespace: Ok(Some(object(json!({"metadata": {"name": "shop"}})))),
         exports: Ok(vec![]),
         services: Ok(vec![]),
         import: Ok(None),
         slices: Ok(vec![]),
         areas: Ok(vec![]),
+        dns: coredns(true, 1),
         ..Cluster::unknown(id, &Gap::NotLooked)
     }
 }

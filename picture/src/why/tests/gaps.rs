@@ -7,10 +7,7 @@ use super::{
     EAST, HUB, WEST,
     fixture::{healthy, object},
 };
-use crate::{
-    cluster::{Cluster, Gap},
-    code::Code,
-};
+use crate::{cluster::Cluster, code::Code, gap::Gap};
 
 /// Without what is known of these clusters.
 fn without(unseen: &[usize], gap: &Gap) -> Picture {

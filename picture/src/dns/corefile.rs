@@ -5,16 +5,16 @@
 
 mod marked;
 
-use self::marked::Broken;
+pub use self::marked::Broken;
 
 /// The zone of a ClusterSet, as the Multi-Cluster Services API names it.
-pub(super) const ZONE: &str = "clusterset.local";
+pub const ZONE: &str = "clusterset.local";
 
 const NOTE: &str = "# `freeport dns` writes these lines, `freeport dns --remove` takes them back.\n";
 
 /// Why the block cannot be added.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Error {
+pub enum Error {
     /// Somebody changed our marks.
     #[error("{0}")]
     Marks(#[from] Broken),
@@ -24,7 +24,7 @@ pub(super) enum Error {
 }
 
 /// The text with our block at the end, or with the one that it has brought up to date.
-pub(super) fn add(text: &str) -> Result<String, Error> {
+pub fn add(text: &str) -> Result<String, Error> {
     let is_there = has_ours(text)?;
     match port(marked::cut(text)?.as_deref().unwrap_or(text)) {
         Ok(port) => Ok(marked::put(text, &(NOTE.to_owned() + &block(port)))?),
@@ -35,17 +35,17 @@ pub(super) fn add(text: &str) -> Result<String, Error> {
 }
 
 /// The text without what [`add`] put there, to the byte.
-pub(super) fn remove(text: &str) -> Result<String, Broken> {
+pub fn remove(text: &str) -> Result<String, Broken> {
     Ok(marked::cut(text)?.unwrap_or_else(|| text.to_owned()))
 }
 
 /// Whether [`add`] put lines there.
-pub(super) fn has_ours(text: &str) -> Result<bool, Broken> {
+pub fn has_ours(text: &str) -> Result<bool, Broken> {
     Ok(marked::find(text)?.is_some())
 }
 
 /// Where somebody else names the zone, as the key of a server block or in a directive.
-pub(super) fn claim(text: &str) -> Option<String> {
+pub fn claim(text: &str) -> Option<String> {
     let text = marked::blanked(text);
     let claims = text.lines().enumerate().flat_map(|(at, line)| words(line).map(move |word| (at + 1, word)));
     let mut claims = claims.filter(|(_, word)| zone_of(word).eq_ignore_ascii_case(ZONE));
@@ -55,7 +55,7 @@ pub(super) fn claim(text: &str) -> Option<String> {
 /// The server block for the zone. `port` is that of the block for the cluster, with its colon.
 ///
 /// Its options are those of the first CoreDNS with `multicluster`: one that came later would keep that from starting.
-pub(super) fn block(port: &str) -> String {
+pub fn block(port: &str) -> String {
     format!(
         "{ZONE}{port} {{\n    errors\n    kubernetes {ZONE} {{\n        multicluster {ZONE}\n        ttl 5\n    }}\n    loadbalance\n}}\n"
     )

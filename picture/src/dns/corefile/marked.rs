@@ -13,7 +13,7 @@ const END: &str = "# freeport: end";
     "the lines {BEGIN:?} and {END:?} are no pair, each once and in this order: put the missing one back, or delete by hand what is left \
      of the block"
 )]
-pub(in crate::dns) struct Broken;
+pub struct Broken;
 
 /// Where our lines are, marks included, up to the newline behind the last.
 pub(super) fn find(text: &str) -> Result<Option<Range<usize>>, Broken> {
