@@ -3,6 +3,7 @@
 mod binding;
 mod checking;
 mod color;
+mod completing;
 mod duration;
 mod explaining;
 mod getting;
@@ -22,6 +23,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use self::{
     binding::BindArgs,
     checking::CheckArgs,
+    completing::CompletionArgs,
     explaining::{ExplainArgs, WhyArgs},
     getting::GetArgs,
     installing::{InitArgs, JoinArgs, Leader},
@@ -84,6 +86,11 @@ enum Command {
     Check(CheckArgs),
     /// Explain a code that `freeport why` or `freeport check` names. Asks no cluster.
     Explain(ExplainArgs),
+    /// Print the script with which a shell completes command lines.
+    ///
+    /// It offers contexts of the kubeconfig, and Namespaces, Services and cluster IDs of the current context's cluster if that answers within 300 ms.
+    /// bash: source <(freeport completion bash). fish: freeport completion fish | source.
+    Completion(CompletionArgs),
     /// End a cluster's membership in its ClusterSet.
     ///
     /// Run in the cluster that leaves: its member withdraws its exports and removes its imports, then its ClusterSet and
@@ -145,8 +152,13 @@ Exit codes:
 130  interrupted";
 
 /// The whole program, called `program` in its usage lines and messages.
+pub fn start(program: &'static str) -> ExitCode {
+    completing::answer(program);
+    run_program(program)
+}
+
 #[tokio::main(flavor = "current_thread")]
-pub async fn start(program: &'static str) -> ExitCode {
+async fn run_program(program: &'static str) -> ExitCode {
     // An error means that a provider is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
     let matches = Args::command().name(program).bin_name(program).get_matches();
@@ -201,6 +213,7 @@ async fn run_as(args: Args, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcom
         Command::Get(args) => return getting::show(args).await,
         Command::Why(args) => return explaining::show(args).await,
         Command::Check(args) => return checking::show(args).await,
+        Command::Completion(args) => return completing::script(&args),
         Command::Explain(args) => return explaining::explain(&args),
         Command::Leave(args) => leave(&args.try_into()?, say).await?,
         Command::Revoke(args) => leave(&args.into(), say).await?,

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use api::view::Meta;
+use api::view::{Meta, Named};
 use k8s_openapi::{ByteString, api::core::v1::Namespace};
 use kit::list::Pages;
 use kube::{
@@ -222,6 +222,12 @@ impl Cluster {
             Some(namespace) => Api::namespaced_with(client, namespace, resource),
             None => Api::all_with(client, resource),
         }
+    }
+
+    /// Names of all Namespaces.
+    pub(crate) async fn namespaces(&self) -> Result<Vec<String>, Error> {
+        let all: Api<Named<Namespace>> = Api::all(self.client.clone());
+        self.each("namespaces", &all, "", |namespace| namespace.name_any()).await
     }
 
     /// The object in the cluster; none if there is no such object or kind.
