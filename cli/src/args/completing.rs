@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    fn words(candidates: Vec<CompletionCandidate>) -> Vec<String> {
+    fn words(candidates: &[CompletionCandidate]) -> Vec<String> {
         candidates.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect()
     }
 
@@ -151,7 +151,7 @@ mod tests {
         let config = "{current-context: west, contexts: [{name: hub}, {name: west}, {name: east}]}";
         file.write_all(config.as_bytes()).unwrap();
         let kubeconfig = KubeContext { file: Some(file.path().into()), ..KubeContext::default() };
-        let offered = |typed: &str| words(contexts_of(&kubeconfig, OsStr::new(typed)));
+        let offered = |typed: &str| words(&contexts_of(&kubeconfig, OsStr::new(typed)));
         assert_eq!(offered(""), ["west", "hub", "east"]);
         assert_eq!(offered("e"), ["east"]);
         assert_eq!(offered("west,h"), ["west,hub"]);
