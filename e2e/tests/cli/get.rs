@@ -1,18 +1,18 @@
-//! `freeport get` on the set-up of `freeport why`: `web` is exported by `east` and `leader`, in conflict, and imported everywhere.
+//! `freeport get` of Service `web` in a Namespace, which `east` and `leader` export, in conflict, and all three clusters import.
 
 use e2e::waiting::{VOUCHED, within};
 use serde_json::{Value, json};
 
-use super::{member_set::MemberSet, why::NS};
+use super::member_set::MemberSet;
 
-pub(crate) async fn lists_what_why_walks(set: &MemberSet) {
+pub(crate) async fn lists_a_conflict(set: &MemberSet, namespace: &str) {
     let clusters = set.clusters;
     let all = "--contexts west,east,leader";
     within(VOUCHED, "the Service is listed", async || {
-        let ran = clusters.freeport(&format!("get services -n {NS} {all} -o json")).await;
+        let ran = clusters.freeport(&format!("get services -n {namespace} {all} -o json")).await;
         let listing: Value = serde_json::from_str(&ran.stdout).unwrap_or_default();
         let web = json!({
-            "namespace": NS, "name": "web", "type": "ClusterSetIP", "ports": ["http:80/TCP"],
+            "namespace": namespace, "name": "web", "type": "ClusterSetIP", "ports": ["http:80/TCP"],
             "exportedBy": ["east", "leader"], "importedBy": {"east": true, "leader": true, "west": true}, "conflict": true,
         });
         let is_listed = listing["items"].as_array().is_some_and(|items| items.contains(&web));
@@ -22,8 +22,9 @@ pub(crate) async fn lists_what_why_walks(set: &MemberSet) {
     .await;
     let conflicts = clusters.freeport(&format!("get conflicts -A {all}")).await;
     conflicts.reported(0, &["NAMESPACE", "east", "leader", "PortConflict"]);
-    let names = clusters.freeport(&format!("get imports -n {NS} --context west -o name")).await.succeeded();
-    assert!(names.lines().any(|name| name == format!("{NS}/web")), "{names}");
+    let names =
+        clusters.freeport(&format!("get imports -n {namespace} --context west -o name")).await.succeeded();
+    assert!(names.lines().any(|name| name == format!("{namespace}/web")), "{names}");
     let known = clusters.freeport("get clusters --context leader").await;
     known.reported(0, &["CLUSTER", "east     member  Ready", "leader   leader  Ready", "west"]);
     let nothing = clusters.freeport("get exports --context west").await;

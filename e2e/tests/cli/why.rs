@@ -8,7 +8,7 @@ use crate::cli::{
     member_set::{MemberSet, alone},
 };
 
-pub(crate) const NS: &str = "why";
+const NS: &str = "why";
 
 #[e2e::test]
 fn each_cause_is_named_by_its_code_and_is_gone_when_it_is_mended() {
@@ -36,7 +36,7 @@ fn each_cause_is_named_by_its_code_and_is_gone_when_it_is_mended() {
         let said = found(set, "web", "FP401").await;
         checked(set, "FP401").await;
         assert!(said.contains("west can use why/web in part (FP401)"), "{said}");
-        get::lists_what_why_walks(set).await;
+        get::lists_a_conflict(set, NS).await;
         an_observer_sees_the_same(set).await;
         leader.unexport(NS, "web").await;
         well(set, "web").await;
