@@ -7,6 +7,7 @@ use api::{
     cluster_set::{ClusterSet, WRITES_ACCEPTED},
     membership::NAME as NOTE,
     name,
+    report::ClusterReport,
     resource_export::ResourceExport,
 };
 use e2e::{
@@ -54,6 +55,7 @@ async fn provoke(world: &World, ns: &str, refused: &Refused) {
     let (deleted, changes) = (DeleteParams::default(), PatchParams::default());
     let properties = Api::<ClusterProperty>::all(west.client.clone());
     let announces = leader.api::<MemberClusterAnnounce>(AREA);
+    let reports = leader.api::<ClusterReport>(AREA);
     match (refused.resource, refused.operation) {
         ("configmaps", "create") => west.delete::<ConfigMap>(SYSTEM, NOTE).await,
         ("configmaps", "update") => {
@@ -80,6 +82,11 @@ async fn provoke(world: &World, ns: &str, refused: &Refused) {
         ("memberclusterannounces", _) => {
             let other = Patch::Merge(json!({"leaderClusterID": "other"}));
             announces.patch(&name::announce("west"), &changes, &other).await.unwrap();
+        }
+        ("clusterreports", _) => drop(reports.delete("west", &deleted).await.unwrap()),
+        ("clusterreportsstatus", _) => {
+            let other = Patch::Merge(json!({"status": {"version": "other"}}));
+            reports.patch_status("west", &changes, &other).await.unwrap();
         }
         ("resourceexportsstatus", _) => {
             // Its name is not the one that its content demands.

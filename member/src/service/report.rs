@@ -1,0 +1,308 @@
+//! Reports: watches the ClusterReports in the Common Area, and takes in what other clusters say of their imports, for the status of our
+//! ServiceExports; writes our own, which says how our exports and imports are doing; deletes it when this cluster leaves. Safe to run
+//! twice: a report is a function of what is watched and of what it said before, and only differences are written.
+//!
+//! Where the leader's cluster does not have the kind, or our rights are older than it, nothing is reported and nothing fails.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`view`] | a report as it is read and written |
+//! | [`standing`] | how an import stands: pure |
+//! | [`content`] | what our report says: pure |
+//! | [`pace`] | when it is written: pure |
+
+mod content;
+mod pace;
+mod standing;
+mod view;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use api::{condition::Status, mcs::VALID, name::check_cluster_id};
+use jiff::Timestamp;
+use kit::{
+    backoff,
+    boot::Env,
+    drive::{before, drive},
+    failure::{Failure, classify},
+    index::Shared,
+    metrics::Metrics,
+    objects::Objects,
+    queue::{Outcome, Queue},
+    watch::{Source, Watches},
+    write::{Error, Writer},
+};
+use kube::{Api, Client, ResourceExt, api::ListParams, runtime::watcher};
+use tokio::{
+    sync::{Notify, watch},
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    content::{Found, desired, difference, whole_seconds},
+    pace::Pace,
+    standing::standing,
+    view::Report,
+};
+use super::{
+    import::Room,
+    index::{
+        reports::{Reported, Reports},
+        view::Export,
+    },
+    knowledge::Knowledge,
+};
+use crate::{feature::Access, identity::Identity};
+
+/// Shortest time between two looks at what there is to report.
+const LOOK: Duration = Duration::from_secs(2);
+/// Shortest time between two looks at what others report: each may cost a write for each of our ServiceExports.
+const HEARD: Duration = Duration::from_secs(5);
+/// Time until it is tried again to read a kind that is not served.
+const SERVED: Duration = Duration::from_secs(300);
+
+/// What the features of this member are called, in the reports.
+pub(crate) type Features = Arc<[&'static str]>;
+
+/// What the daemon keeps of its report, whatever becomes of sessions. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Pacing {
+    features: Features,
+    pace: Shared<Pace>,
+}
+
+impl Pacing {
+    /// A member that has these features, and has written no report.
+    pub(crate) fn new(features: Features) -> Self {
+        Self { features, pace: Shared::default() }
+    }
+}
+
+/// Our report and those of others, in one session. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Reporting {
+    us: Identity,
+    knowledge: Knowledge,
+    room: Shared<Room>,
+    pacing: Pacing,
+    leader: Client,
+    metrics: Metrics,
+    writer: Writer,
+    watches: Watches,
+    reports: Shared<Objects<Report>>,
+    is_listed: watch::Sender<bool>,
+    queue: Queue<String>,
+    /// Others report something else.
+    told: Arc<Notify>,
+    /// The kind may be served by now.
+    installed: Arc<Notify>,
+}
+
+impl Reporting {
+    /// For a session in which imports have this room.
+    pub(crate) fn new(access: &Access, knowledge: Knowledge, room: Shared<Room>, pacing: Pacing) -> Self {
+        let Access { env, us, leader, guard, .. } = access;
+        Self {
+            us: us.clone(),
+            knowledge,
+            room,
+            pacing,
+            leader: leader.clone(),
+            metrics: env.metrics.clone(),
+            writer: writer(env, leader),
+            watches: guard.clone().map(Watches::guarded).unwrap_or_default(),
+            reports: Shared::default(),
+            is_listed: watch::Sender::new(false),
+            queue: Queue::new(LOOK),
+            told: Arc::default(),
+            installed: Arc::default(),
+        }
+    }
+
+    /// The watch of the reports, for which nothing else waits.
+    pub(crate) fn watches(&self) -> &Watches {
+        &self.watches
+    }
+
+    /// Something of our exports or imports may be another than it was.
+    pub(crate) fn look_again(&self) {
+        self.queue.enqueue([self.us.cluster.clone()]);
+    }
+
+    /// Carries out a reconcile of an export or an import, which may change what there is to report.
+    pub(crate) fn after<T>(
+        &self,
+        reconcile: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send + 'static
+    where
+        T: Send,
+    {
+        let this = self.clone();
+        async move {
+            let done = reconcile.await;
+            this.look_again();
+            done
+        }
+    }
+
+    /// The CRD of the reports may be another one.
+    pub(crate) fn list_again(&self) {
+        self.watches.list_again();
+        self.writer.forget_undeclared();
+        self.installed.notify_one();
+        self.look_again();
+    }
+
+    /// Tries at once what failed.
+    pub(crate) fn retry_failed(&self) {
+        self.queue.retry_failed();
+    }
+
+    /// Watches the reports as soon as there can be some; never ends.
+    pub(crate) async fn watch(self) {
+        self.is_served().await;
+        let (reports, told, this) = (self.reports.clone(), self.told.clone(), self.clone());
+        let sink = move |change| {
+            reports.with(|all| all.change(change));
+            told.notify_one();
+            this.look_again();
+        };
+        let source = Source { cluster: "leader", kind: "ClusterReport" };
+        let watch =
+            self.watches.watch(self.api(), watcher::Config::default(), source, self.metrics.clone(), sink);
+        let hear = async {
+            self.watches.listed().await;
+            self.is_listed.send_replace(true);
+            loop {
+                self.knowledge.have_reports(&Reports::Known(Arc::new(self.reported())));
+                sleep(HEARD).await;
+                self.told.notified().await;
+            }
+        };
+        tokio::join!(watch, hear);
+    }
+
+    /// Waits until the leader's cluster serves the kind to us. A watch would ask every few seconds.
+    async fn is_served(&self) {
+        let mut waits = backoff::LEADER.waits();
+        loop {
+            let wait = match self.api().list(&ListParams::default().limit(1)).await {
+                Ok(_) => return,
+                Err(error) if is_absent(&classify(&error)) => {
+                    self.knowledge.have_reports(&Reports::Absent);
+                    SERVED
+                }
+                Err(_) => waits.wait(),
+            };
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = self.installed.notified() => {}
+            }
+        }
+    }
+
+    /// What the clusters of the set report.
+    fn reported(&self) -> Reported {
+        self.reports.with(|all| {
+            let said = |report: &Report| Some((report.name_any(), report.status.0.clone().ok()?));
+            let said: Vec<_> = all.iter().filter_map(said).collect();
+            let of_members = said.iter().filter(|(cluster, _)| check_cluster_id(cluster).is_ok());
+            Reported::of(of_members.map(|(cluster, status)| (cluster.as_str(), status)))
+        })
+    }
+
+    /// Keeps our report up to date until `stop`.
+    pub(crate) async fn run(&self, stop: &CancellationToken) {
+        let mut is_listed = self.is_listed.subscribe();
+        if !before(stop, is_listed.wait_for(|listed| *listed)).await {
+            return;
+        }
+        self.look_again();
+        let reconcile = |_| self.clone().reconcile();
+        drive("report", self.queue.clone(), self.metrics.clone(), stop.clone(), reconcile).await;
+    }
+
+    async fn reconcile(self) -> Result<Outcome, Error> {
+        let have = self.reports.with(|all| all.get(&self.us.cluster).cloned());
+        let said = have.as_ref().map(|report| report.status.0.clone().unwrap_or_default());
+        let us = (env!("CARGO_PKG_VERSION"), &*self.pacing.features);
+        let now = whole_seconds(Timestamp::now());
+        let want = desired(self.found(), us, &said.clone().unwrap_or_default(), &now);
+        let want = self.writer.known::<Report, _>(&want)?;
+        let difference = difference(said.as_ref(), &want);
+        match self.pacing.pace.with(|pace| pace.wait(difference, Instant::now())) {
+            None => return Ok(Outcome::Done),
+            Some(wait) if !wait.is_zero() => return Ok(Outcome::Requeue(wait)),
+            Some(_) => {}
+        }
+        let lists = self.reports.with(|all| all.lists());
+        let report = match have {
+            Some(report) => report,
+            None => {
+                let new = Report::named(&self.us.common_area, &self.us.cluster);
+                self.writer.put(None, &new).await?.unwrap_or(new)
+            }
+        };
+        match self.writer.put_status(&report, &want).await {
+            Ok(answer) => self.reports.with(|all| all.answered(answer, lists)),
+            // Somebody has deleted it.
+            Err(Error::Gone) => return Ok(Outcome::Failed),
+            Err(error) => return Err(error),
+        }
+        self.pacing.pace.with(|pace| pace.wrote(Instant::now()));
+        Ok(Outcome::Done)
+    }
+
+    /// What there is to report.
+    fn found(&self) -> Found {
+        let mut found = Found::default();
+        for service in self.knowledge.services.keys() {
+            let Some(known) = self.knowledge.known(&service) else { continue };
+            if let Some(export) = known.entry.export.as_deref() {
+                found.export(!is_invalid(export));
+            }
+            let full = self.room.with(|room| room.leaves_out(&service).then(|| room.max()));
+            let noted = self.knowledge.irregular.with(|all| all.not_ready.get(&service).cloned());
+            found.import(service, standing(&known, full, noted.as_ref()));
+        }
+        found
+    }
+
+    fn api(&self) -> Api<Report> {
+        Api::namespaced(self.leader.clone(), &self.us.common_area)
+    }
+}
+
+/// Whether its status says that it is not valid.
+fn is_invalid(export: &Export) -> bool {
+    let conditions = export.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    conditions.iter().any(|said| said.type_ == VALID && said.status == Status::False.as_str())
+}
+
+/// Whether there are no reports for us: the leader's cluster does not have the kind, or did not give us the right to it.
+fn is_absent(failure: &Failure) -> bool {
+    matches!(failure, Failure::KindMissing | Failure::Forbidden(_))
+}
+
+/// Deletes our report, because we leave.
+pub(crate) async fn withdraw(access: &Access) -> Result<(), Failure> {
+    let Access { env, us, leader, .. } = access;
+    let reports = Api::<Report>::namespaced(leader.clone(), &us.common_area);
+    match reports.get_opt(&us.cluster).await {
+        Ok(None) => Ok(()),
+        Ok(Some(report)) => match writer(env, leader).delete(&report, false).await {
+            Ok(()) | Err(Error::Gone) => Ok(()),
+            Err(error) => Err(error.failure()),
+        },
+        Err(error) if is_absent(&classify(&error)) => Ok(()),
+        Err(error) => Err(classify(&error)),
+    }
+}
+
+fn writer(env: &Env, leader: &Client) -> Writer {
+    Writer::new(leader.clone(), api::label::MEMBER, "leader", env.metrics.clone())
+}
