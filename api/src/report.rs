@@ -19,9 +19,7 @@ const NAME_MAX: usize = 63;
 /// The feature API binding, in `features` of a report. The others are called as on Leases.
 pub const BINDING: &str = "Binding";
 
-/// ClusterReport says how the exports and imports of one cluster of the set are doing. It is in the Common Area, and its name is the ID of
-/// that cluster, whose member writes it; users never do. The members of the clusters that export Services read it, and report it in
-/// condition `multicluster.freeport.dev/Imported` of their ServiceExports.
+/// Fields of a ClusterReport beside its status: none.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "multicluster.freeport.dev",
@@ -31,6 +29,7 @@ pub const BINDING: &str = "Binding";
     no_spec,
     status = "ClusterReportStatus",
     derive = "PartialEq",
+    doc = "ClusterReport says how the exports and imports of one cluster of the set are doing. It is in the Common Area, and its name is the ID of that cluster, whose member writes it; users never do. The members of the clusters that export Services read it, and report it in condition `multicluster.freeport.dev/Imported` of their ServiceExports.",
     category = "multicluster",
     printcolumn(
         name = "Version",

@@ -9,19 +9,22 @@
 //! | [`view`] | a report as it is read and written |
 //! | [`standing`] | how an import stands: pure |
 //! | [`content`] | what our report says: pure |
-//! | [`pace`] | when it is written: pure |
+//! | [`pace`] | when it is written, and how often those of others count: pure |
+//! | [`heard`] | what others report, as it counts here: pure |
 
 mod content;
+mod heard;
 mod pace;
 mod standing;
 mod view;
 
 use std::{
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use api::{condition::Status, mcs::VALID, name::check_cluster_id};
+use api::{condition::Status, label, mcs::VALID, report::ClusterReportStatus};
 use jiff::Timestamp;
 use kit::{
     backoff,
@@ -44,24 +47,22 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     content::{Found, desired, difference, whole_seconds},
+    heard::Heard,
     pace::Pace,
     standing::standing,
     view::Report,
 };
 use super::{
     import::Room,
-    index::{
-        reports::{Reported, Reports},
-        view::Export,
-    },
+    index::{reports::Reports, view::Export},
     knowledge::Knowledge,
 };
 use crate::{feature::Access, identity::Identity};
 
 /// Shortest time between two looks at what there is to report.
 const LOOK: Duration = Duration::from_secs(2);
-/// Shortest time between two looks at what others report: each may cost a write for each of our ServiceExports.
-const HEARD: Duration = Duration::from_secs(5);
+/// Shortest time between two looks at what others report.
+const LISTEN: Duration = Duration::from_secs(1);
 /// Time until it is tried again to read a kind that is not served.
 const SERVED: Duration = Duration::from_secs(300);
 
@@ -177,10 +178,21 @@ impl Reporting {
         let hear = async {
             self.watches.listed().await;
             self.is_listed.send_replace(true);
+            let mut heard = Heard::default();
             loop {
-                self.knowledge.have_reports(&Reports::Known(Arc::new(self.reported())));
-                sleep(HEARD).await;
-                self.told.notified().await;
+                let wait = heard.take_in(self.said(), Instant::now());
+                self.knowledge.have_reports(&Reports::Known(Arc::new(heard.reported())));
+                sleep(LISTEN).await;
+                let waited = async {
+                    match wait {
+                        Some(wait) => sleep(wait).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    () = self.told.notified() => {}
+                    () = waited => {}
+                }
             }
         };
         tokio::join!(watch, hear);
@@ -205,14 +217,11 @@ impl Reporting {
         }
     }
 
-    /// What the clusters of the set report.
-    fn reported(&self) -> Reported {
-        self.reports.with(|all| {
-            let said = |report: &Report| Some((report.name_any(), report.status.0.clone().ok()?));
-            let said: Vec<_> = all.iter().filter_map(said).collect();
-            let of_members = said.iter().filter(|(cluster, _)| check_cluster_id(cluster).is_ok());
-            Reported::of(of_members.map(|(cluster, status)| (cluster.as_str(), status)))
-        })
+    /// What each cluster of the set reports. A report that does not decode says nothing.
+    fn said(&self) -> BTreeMap<String, ClusterReportStatus> {
+        let of = |report: &Report| Some((report.name_any(), report.status.0.clone().ok()?));
+        let said = |all: &mut Objects<Report>| all.iter().filter_map(of).collect::<BTreeMap<_, _>>();
+        self.reports.with(said)
     }
 
     /// Keeps our report up to date until `stop`.
@@ -304,5 +313,5 @@ pub(crate) async fn withdraw(access: &Access) -> Result<(), Failure> {
 }
 
 fn writer(env: &Env, leader: &Client) -> Writer {
-    Writer::new(leader.clone(), api::label::MEMBER, "leader", env.metrics.clone())
+    Writer::new(leader.clone(), label::MEMBER, "leader", env.metrics.clone())
 }

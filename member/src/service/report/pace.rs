@@ -1,4 +1,5 @@
-//! When a changed report is written: pure. Other clusters read every report, so one that keeps changing is written less and less often.
+//! When a changed report is written, and when that of another cluster counts: pure. Other clusters read every report, so one that keeps
+//! changing is written less and less often.
 
 use std::time::{Duration, Instant};
 
