@@ -140,6 +140,7 @@ impl Feature for Services {
     }
 
     fn withdraw(&self, access: Access) -> BoxFuture<'_, Result<(), Failure>> {
+        self.pacing.forget();
         async move { leave::withdraw(&access).await.and(report::withdraw(&access).await) }.boxed()
     }
 

@@ -81,6 +81,11 @@ impl Pacing {
     pub(crate) fn new(features: Features) -> Self {
         Self { features, pace: Shared::default() }
     }
+
+    /// Begins anew: this cluster leaves, and its report is deleted.
+    pub(crate) fn forget(&self) {
+        self.pace.with(|pace| *pace = Pace::default());
+    }
 }
 
 /// Our report and those of others, in one session. Cloning shares it.

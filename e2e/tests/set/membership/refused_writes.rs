@@ -142,6 +142,11 @@ fn each_deletion_that_is_refused_to_a_member_that_leaves_is_noted_and_done_when_
         west.exported(ns, "own", &["10.3.0.1"]).await;
         for refused in LEAVING {
             eventually("east imports", || imported(world.cluster("east"), ns, "own")).await;
+            eventually("west reports", || async {
+                let report = world.leader().api::<ClusterReport>(AREA).get_opt("west").await;
+                report.map_err(|error| error.to_string())?.map(drop).ok_or_else(|| "not yet".to_owned())
+            })
+            .await;
             forbid_all(world, refused).await;
             let set: ClusterSet = west.take(SYSTEM, SET).await;
             counted(world, &[*refused]).await;

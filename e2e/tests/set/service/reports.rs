@@ -10,14 +10,18 @@ use api::{
 use e2e::{
     audit,
     cluster::Cluster,
-    daemon::{DAEMONS, End},
+    daemon::{DAEMONS, End, LEADER},
     fixture::{AREA, CLUSTERS, World, alone},
     ground::is_simulated,
     seen::{conditions, event, imported},
-    waiting::eventually,
+    waiting::{SWEPT, eventually, within},
 };
 use k8s_openapi::api::core::v1::Service;
-use kube::CustomResourceExt;
+use kube::{
+    CustomResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
 
 /// Condition `Imported` of the ServiceExport, if that is its reason.
 async fn says(east: &Cluster, (ns, name): (&str, &str), reason: &str) -> Result<Condition, String> {
@@ -144,6 +148,33 @@ fn without_the_kind_nothing_is_reported_and_nothing_fails() {
         }
         leader.put_back_crd(crd).await;
         eventually("it is reported again", || says(east, (ns, "web"), "NamespaceMissing")).await;
+        world.release(ns).await;
+    });
+}
+
+/// What no member would write: a report of a cluster that has no Lease, with an escape code.
+#[e2e::test]
+fn what_a_cluster_left_behind_is_printable_and_swept() {
+    alone(async |world| {
+        let (ns, east) = (&world.namespace("left-report", &CLUSTERS).await, world.cluster("east"));
+        let since = "2026-11-01T12:00:00Z";
+        let import = json!({"namespace": ns, "name": "web", "reason": "Odd", "message": "\u{1b}[31mred", "since": since});
+        let reports = world.leader().api::<ClusterReport>(AREA);
+        let _: ClusterReport = world.leader().create(AREA, json!({"metadata": {"name": "north"}})).await;
+        let status = Patch::Merge(json!({"status": {"notReady": [import]}}));
+        reports.patch_status("north", &PatchParams::default(), &status).await.unwrap();
+        east.exported(ns, "web", &["10.1.0.1"]).await;
+        let odd = eventually("it is read", || says(east, (ns, "web"), "NotEverywhere")).await;
+        assert_eq!(odd.message, "north: Odd:  [31mred");
+        within(SWEPT, "it is deleted", || async {
+            let there = reports.get_opt("north").await.map_err(|error| error.to_string())?;
+            there.map_or(Ok(()), |_| Err(world.log_tail(LEADER)))
+        })
+        .await;
+        eventually("nothing is said of it", || says(east, (ns, "web"), "Imported")).await;
+        for name in CLUSTERS {
+            assert!(reports.get_opt(name).await.unwrap().is_some(), "{name} is a member");
+        }
         world.release(ns).await;
     });
 }
