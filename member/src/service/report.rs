@@ -6,6 +6,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`watching`] | the watch of all reports |
 //! | [`view`] | a report as it is read and written |
 //! | [`standing`] | how an import stands: pure |
 //! | [`content`] | what our report says: pure |
@@ -17,17 +18,16 @@ mod heard;
 mod pace;
 mod standing;
 mod view;
+mod watching;
 
 use std::{
-    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use api::{condition::Status, label, mcs::VALID, report::ClusterReportStatus};
+use api::{condition::Status, label, mcs::VALID};
 use jiff::Timestamp;
 use kit::{
-    backoff,
     boot::Env,
     drive::{before, drive},
     failure::{Failure, classify},
@@ -35,36 +35,25 @@ use kit::{
     metrics::Metrics,
     objects::Objects,
     queue::{Outcome, Queue},
-    watch::{Source, Watches},
+    watch::Watches,
     write::{Error, Writer},
 };
-use kube::{Api, Client, ResourceExt, api::ListParams, runtime::watcher};
-use tokio::{
-    sync::{Notify, watch},
-    time::sleep,
-};
+use kube::{Api, Client};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::{
     content::{Found, desired, difference, whole_seconds},
-    heard::Heard,
     pace::Pace,
     standing::standing,
     view::Report,
+    watching::is_absent,
 };
-use super::{
-    import::Room,
-    index::{reports::Reports, view::Export},
-    knowledge::Knowledge,
-};
+use super::{import::Room, index::view::Export, knowledge::Knowledge};
 use crate::{feature::Access, identity::Identity};
 
 /// Shortest time between two looks at what there is to report.
 const LOOK: Duration = Duration::from_secs(2);
-/// Shortest time between two looks at what others report.
-const LISTEN: Duration = Duration::from_secs(1);
-/// Time until it is tried again to read a kind that is not served.
-const SERVED: Duration = Duration::from_secs(300);
 
 /// What the features of this member are called, in the reports.
 pub(crate) type Features = Arc<[&'static str]>;
@@ -168,67 +157,6 @@ impl Reporting {
         self.queue.retry_failed();
     }
 
-    /// Watches the reports as soon as there can be some; never ends.
-    pub(crate) async fn watch(self) {
-        self.is_served().await;
-        let (reports, told, this) = (self.reports.clone(), self.told.clone(), self.clone());
-        let sink = move |change| {
-            reports.with(|all| all.change(change));
-            told.notify_one();
-            this.look_again();
-        };
-        let source = Source { cluster: "leader", kind: "ClusterReport" };
-        let watch =
-            self.watches.watch(self.api(), watcher::Config::default(), source, self.metrics.clone(), sink);
-        let hear = async {
-            self.watches.listed().await;
-            self.is_listed.send_replace(true);
-            let mut heard = Heard::default();
-            loop {
-                let wait = heard.take_in(self.said(), Instant::now());
-                self.knowledge.have_reports(&Reports::Known(Arc::new(heard.reported())));
-                sleep(LISTEN).await;
-                let waited = async {
-                    match wait {
-                        Some(wait) => sleep(wait).await,
-                        None => std::future::pending().await,
-                    }
-                };
-                tokio::select! {
-                    () = self.told.notified() => {}
-                    () = waited => {}
-                }
-            }
-        };
-        tokio::join!(watch, hear);
-    }
-
-    /// Waits until the leader's cluster serves the kind to us. A watch would ask every few seconds.
-    async fn is_served(&self) {
-        let mut waits = backoff::LEADER.waits();
-        loop {
-            let wait = match self.api().list(&ListParams::default().limit(1)).await {
-                Ok(_) => return,
-                Err(error) if is_absent(&classify(&error)) => {
-                    self.knowledge.have_reports(&Reports::Absent);
-                    SERVED
-                }
-                Err(_) => waits.wait(),
-            };
-            tokio::select! {
-                () = sleep(wait) => {}
-                () = self.installed.notified() => {}
-            }
-        }
-    }
-
-    /// What each cluster of the set reports. A report that does not decode says nothing.
-    fn said(&self) -> BTreeMap<String, ClusterReportStatus> {
-        let of = |report: &Report| Some((report.name_any(), report.status.0.clone().ok()?));
-        let said = |all: &mut Objects<Report>| all.iter().filter_map(of).collect::<BTreeMap<_, _>>();
-        self.reports.with(said)
-    }
-
     /// Keeps our report up to date until `stop`.
     pub(crate) async fn run(&self, stop: &CancellationToken) {
         let mut is_listed = self.is_listed.subscribe();
@@ -285,21 +213,12 @@ impl Reporting {
         }
         found
     }
-
-    fn api(&self) -> Api<Report> {
-        Api::namespaced(self.leader.clone(), &self.us.common_area)
-    }
 }
 
 /// Whether its status says that it is not valid.
 fn is_invalid(export: &Export) -> bool {
     let conditions = export.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     conditions.iter().any(|said| said.type_ == VALID && said.status == Status::False.as_str())
-}
-
-/// Whether there are no reports for us: the leader's cluster does not have the kind, or did not give us the right to it.
-fn is_absent(failure: &Failure) -> bool {
-    matches!(failure, Failure::KindMissing | Failure::Forbidden(_))
 }
 
 /// Deletes our report, because we leave.
