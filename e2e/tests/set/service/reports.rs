@@ -42,9 +42,27 @@ fn written(world: &World, since: &audit::Mark) -> Vec<String> {
     of_reports.map(|write| format!("{} {}", write.what(), write.name())).collect()
 }
 
+/// Restarts all daemons and lets time go by.
+async fn restart(world: &World, how: End, seconds: u64) {
+    for daemon in DAEMONS {
+        world.end(daemon, how).await;
+        world.start(daemon).await;
+    }
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+/// Runs a test in a ClusterSet in which no report is written late because it changed in earlier tests.
+fn fresh<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
+    alone(|world| async move {
+        restart(world, End::Stop, 0).await;
+        world.settled().await;
+        test(world).await;
+    });
+}
+
 #[e2e::test]
 fn an_exporter_reads_where_its_service_is_not_imported_and_why() {
-    alone(async |world| {
+    fresh(async |world| {
         let ns = &world.namespace("reports", &["east", "west"]).await;
         let (leader, east, west) = (world.leader(), world.cluster("east"), world.cluster("west"));
         west.service(ns, "antrea-mc-taken", &[("mine", 7)]).await;
@@ -77,24 +95,14 @@ fn an_exporter_reads_where_its_service_is_not_imported_and_why() {
     });
 }
 
-/// Restarts all daemons and lets time go by.
-async fn restart(world: &World, how: End, seconds: u64) {
-    for daemon in DAEMONS {
-        world.end(daemon, how).await;
-        world.start(daemon).await;
-    }
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
-}
-
 /// Exports of one Namespace that two clusters lack.
 const MANY: usize = 40;
 
 #[e2e::test]
 fn what_many_exports_change_costs_one_report_and_a_restart_none() {
-    alone(async |world| {
+    fresh(async |world| {
         let (ns, east) = (&world.namespace("one-report", &["east"]).await, world.cluster("east"));
         let names: Vec<_> = (0..MANY).map(|n| format!("web-{n}")).collect();
-        world.settled().await;
         let mark = audit::mark(world);
         for name in &names {
             east.exported(ns, name, &["10.1.0.1"]).await;
@@ -126,7 +134,7 @@ fn what_many_exports_change_costs_one_report_and_a_restart_none() {
 
 #[e2e::test]
 fn without_the_kind_nothing_is_reported_and_nothing_fails() {
-    alone(async |world| {
+    fresh(async |world| {
         let ns = &world.namespace("no-reports", &["east", "west"]).await;
         let (leader, east) = (world.leader(), world.cluster("east"));
         east.exported(ns, "web", &["10.1.0.1"]).await;
@@ -155,7 +163,7 @@ fn without_the_kind_nothing_is_reported_and_nothing_fails() {
 /// What no member would write: a report of a cluster that has no Lease, with an escape code.
 #[e2e::test]
 fn what_a_cluster_left_behind_is_printable_and_swept() {
-    alone(async |world| {
+    fresh(async |world| {
         let (ns, east) = (&world.namespace("left-report", &CLUSTERS).await, world.cluster("east"));
         let since = "2026-11-01T12:00:00Z";
         let import = json!({"namespace": ns, "name": "web", "reason": "Odd", "message": "\u{1b}[31mred", "since": since});
