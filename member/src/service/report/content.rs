@@ -85,7 +85,8 @@ pub(super) fn difference(have: Option<&ClusterReportStatus>, want: &ClusterRepor
     match have {
         Some(have) if have == want => Difference::None,
         Some(have) if have.differs_in_numbers_alone(want) => Difference::Numbers,
-        _ => Difference::Content,
+        Some(_) => Difference::Content,
+        None => Difference::All,
     }
 }
 
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(difference(Some(&all), &all), Difference::None);
         assert_eq!(
             (difference(Some(&none), &all), difference(None, &none)),
-            (Difference::Content, Difference::Content)
+            (Difference::Content, Difference::All)
         );
     }
 }

@@ -35,7 +35,7 @@ impl Heard {
             match difference(Some(counts), &said) {
                 Difference::None => continue,
                 Difference::Numbers => {}
-                Difference::Content => match pace.wait(Difference::Content, now) {
+                Difference::Content | Difference::All => match pace.wait(Difference::Content, now) {
                     Some(wait) if !wait.is_zero() => {
                         waits.push(wait);
                         continue;

@@ -17,6 +17,8 @@ pub(super) enum Difference {
     Numbers,
     /// In what is missing or not ready, or in what the member is.
     Content,
+    /// In everything: there is no report.
+    All,
 }
 
 /// When the report was written, and how often it may be.
@@ -38,7 +40,8 @@ impl Default for Pace {
 impl Pace {
     /// Returns how long to wait until a report that differs so is written; none if there is nothing to write.
     pub(super) fn wait(&mut self, difference: Difference, now: Instant) -> Option<Duration> {
-        let free = self.written.map_or(now, |written| written + self.gap);
+        let after = |gap| self.written.map_or(now, |written| written + gap);
+        let free = after(self.gap);
         let due = match difference {
             Difference::None => {
                 self.numbers_since = None;
@@ -46,6 +49,7 @@ impl Pace {
             }
             Difference::Numbers => free.max(*self.numbers_since.get_or_insert(now) + LONGEST),
             Difference::Content => free,
+            Difference::All => after(FIRST),
         };
         Some(due.saturating_duration_since(now))
     }
@@ -93,6 +97,15 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(pace.wait(Difference::Content, at(3)), Some(Duration::from_secs(7)));
         assert_eq!(pace.wait(Difference::Content, at(10)), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_report_that_somebody_deleted_is_written_again_soon() {
+        let (mut pace, start) = (Pace::default(), Instant::now());
+        writes(&mut pace, start, (0..400).map(|second| (second, Difference::Content)));
+        let at = start + Duration::from_secs(315);
+        assert_eq!(pace.wait(Difference::Content, at), Some(Duration::from_secs(295)));
+        assert_eq!(pace.wait(Difference::All, at), Some(Duration::from_secs(5)));
     }
 
     #[test]
