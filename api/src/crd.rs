@@ -14,7 +14,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
-use self::bounds::bounded;
+use self::bounds::{bounded, bounded_with_status};
 pub use self::{
     installed::{Installed, Version},
     lacks::lacks,
@@ -26,6 +26,7 @@ use crate::{
     cluster_claim::ClusterClaim,
     cluster_set::ClusterSet,
     mcs::{ServiceExport, ServiceImport},
+    report::ClusterReport,
     resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
@@ -38,6 +39,7 @@ pub fn leader() -> Vec<CustomResourceDefinition> {
         bounded(MemberClusterAnnounce::crd()),
         bounded(ResourceExport::crd()),
         ResourceImport::crd(),
+        bounded_with_status(ClusterReport::crd()),
     ]
     .map(plain)
     .into()

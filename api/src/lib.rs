@@ -7,6 +7,7 @@
 //! | [`cluster_claim`] | `ClusterClaim`: an older way to say which cluster this is |
 //! | [`antrea`] | what members that run Antrea's controllers do otherwise |
 //! | [`announce`] | `MemberClusterAnnounce`: a member introduces itself in the Common Area |
+//! | [`report`] | `ClusterReport`: how the exports and imports of a cluster are doing |
 //! | [`resource_export`] | `ResourceExport`: what one member offers |
 //! | [`resource_import`] | `ResourceImport`: what the leader made of all offers |
 //! | [`slice`](mod@slice) | the EndpointSlice inside a `ResourceExport` |
@@ -60,6 +61,7 @@ pub mod port;
 pub mod proxy;
 pub mod quota;
 pub mod ranges;
+pub mod report;
 pub mod resource_export;
 pub mod resource_import;
 mod schema;

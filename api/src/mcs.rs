@@ -57,6 +57,7 @@ pub struct ServiceExportSpec {
 pub struct ServiceExportStatus {
     /// `Valid`: the Service exists and can be exported. `Ready`: the leader has it. `Conflict`: it differs from other
     /// clusters' exports of the same Service. `NoReadyEndpoints`: no endpoint of it can answer.
+    /// `multicluster.freeport.dev/Imported`: no cluster of the set reports that its import is not ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -69,6 +70,9 @@ pub const READY: &str = "Ready";
 
 /// Condition type: the exports of this Service differ (rule R-37).
 pub const CONFLICT: &str = "Conflict";
+
+/// Condition type of a ServiceExport: no cluster of the set reports that its import of the Service is not ready.
+pub const IMPORTED: &str = "multicluster.freeport.dev/Imported";
 
 /// Condition type of a ServiceExport and of a ServiceImport: no endpoint of it can answer. It is there once that was so for a while, and
 /// says since then how it is.

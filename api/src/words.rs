@@ -1,4 +1,4 @@
-//! How messages name several things.
+//! How messages name several things, and quote others.
 
 use std::fmt::Display;
 
@@ -21,9 +21,19 @@ pub fn first_of(names: impl IntoIterator<Item = impl Display>, between: &str) ->
     }
 }
 
+/// The text without what could end a line or move the cursor of a terminal: for words of others.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_others_carry_no_escape_codes() {
+        assert_eq!(printable("a\u{1b}[31m\r\nb\u{9b}1m"), "a [31m  b 1m");
+    }
 
     #[test]
     fn of_many_names_three_are_said() {

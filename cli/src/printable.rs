@@ -1,9 +1,6 @@
 //! Words of other clusters, as a terminal may get them, and tables.
 
-/// The line without what could end it or move the cursor.
-pub(crate) fn printable(line: &str) -> String {
-    line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
+pub(crate) use api::words::printable;
 
 /// The rows as lines, in columns that are as wide as their widest cell.
 pub(crate) fn table<R: AsRef<[String]>>(rows: &[R]) -> Vec<String> {

@@ -16,8 +16,10 @@
 //! | [`eviction`] | names of records of members that are silent for too long | withdraws, empties and deletes these records |
 //! | [`silences`] | | nothing; what it counts is said on the Lease of each area |
 //! | [`restored`] | the version of this cluster, now and then | nothing; has what is watched of it listed again |
+//! | [`reports`] | names of ClusterReports, now and then | nothing; deletes those of clusters that left or are evicted |
 //! | [`offload`] | names of NamespaceMaps, OffloadOffers and ShadowPods, now and then | nothing; deletes what clusters left behind |
 
+mod absent;
 mod account;
 mod antrea;
 mod area;
@@ -29,6 +31,7 @@ mod fairness;
 mod feature;
 mod limits;
 mod offload;
+mod reports;
 mod restored;
 mod schemas;
 mod service;
@@ -58,6 +61,7 @@ use self::{
     eviction::Evictions,
     feature::{Access, Feature},
     offload::Offloading,
+    reports::LeftReports,
     service::Services,
 };
 
@@ -94,6 +98,7 @@ fn features(access: &Access) -> Vec<Box<dyn Feature>> {
         Box::new(Services::new(access.clone())),
         Box::new(Offloading::new(access.clone())),
         Box::new(Evictions::new(access.clone())),
+        Box::new(LeftReports::new(access.clone())),
     ]
 }
 

@@ -32,13 +32,11 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::sweep::{Absent, has_ended};
-use crate::feature::{Access, Feature};
-
-/// How often it is looked for what is left behind, in times of a Lease.
-const EVERY: u32 = 2;
-/// For how many times of a Lease a cluster has to have none.
-const PATIENCE: u32 = 4;
+use self::sweep::has_ended;
+use crate::{
+    absent::{Absent, EVERY, PATIENCE},
+    feature::{Access, Feature},
+};
 
 /// The feature.
 pub(crate) struct Offloading {

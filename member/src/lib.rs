@@ -7,7 +7,7 @@
 //! | [`session`] | Leases and announces in the Common Area, CRDs of this cluster | Lease `freeport-member-<id>`, its announce; the Secret with its credential |
 //! | [`bind`] | APIServiceBindings, CRDs, Secrets and Namespaces of this cluster, what providers have in the cluster namespaces, objects of bound APIs at both | CRDs, status of bindings and of bound objects here; copies, heartbeats and APIServiceNamespaces at providers |
 //! | [`offload`] | OffloadPeers, NamespaceOffloadings, Namespaces and virtual nodes with their Pods; NamespaceMaps, OffloadOffers and ShadowPods in the Common Area | own OffloadOffers and ShadowPods, keys of own NamespaceMaps, status of maps for us; status of Pods of virtual nodes, twins, virtual nodes and their Leases, `status` of OffloadPeers and NamespaceOffloadings |
-//! | [`service`] | what Services need, in this cluster and in the Common Area | own ResourceExports, Services `antrea-mc-<name>`, EndpointSlices (and Endpoints), ServiceImports, `status` of ServiceExports |
+//! | [`service`] | what Services need, in this cluster and in the Common Area | own ResourceExports and ClusterReport, Services `antrea-mc-<name>`, EndpointSlices (and Endpoints), ServiceImports, `status` of ServiceExports |
 //!
 //! Arrows: [`home`], [`identity`], [`ranges`] and [`feature`] are below [`session`] and the features; [`membership`] is above all. Only [`features`] names
 //! the features: a new one is a line there.
@@ -25,6 +25,10 @@ mod session;
 
 use std::time::Duration;
 
+use api::{
+    report::BINDING,
+    unwritten::{OFFLOADING, SERVICES},
+};
 use kit::{args::DaemonArgs, boot::Env, drive::before};
 use tokio::sync::watch;
 
@@ -90,7 +94,9 @@ fn features(args: &Args, webhook: &watch::Receiver<Answer>) -> Features {
         probe: args.probe,
         keep_address: Duration::from_secs(args.keep_address_seconds.into()),
     };
-    let services: Box<dyn Feature> = Box::new(Services::new(choices));
+    let names = [(SERVICES, true), (OFFLOADING, args.offload), (BINDING, args.bind)];
+    let names = names.into_iter().filter_map(|(name, is_on)| is_on.then_some(name)).collect();
+    let services: Box<dyn Feature> = Box::new(Services::new(choices, names));
     let offloading = Offloading { webhook: webhook.clone() };
     let offloading = args.offload.then(|| Box::new(offloading) as Box<dyn Feature>);
     [services].into_iter().chain(offloading).collect()

@@ -11,6 +11,7 @@
 //! | [`irregular`] | Services about which somebody has to decide |
 //! | [`knowledge`] | the index, and the queues of the controllers |
 //! | [`export`], [`import`], [`status`], [`reading`] | the controllers |
+//! | [`report`] | what this cluster reports of its exports and imports, and what others report |
 //! | [`unanswered`] | that no endpoint can answer: when it is said |
 //! | [`reach`] | whether endpoints of other clusters answer from here |
 //! | [`watches`], [`families`], [`machines`], [`allowance`] | how it is learned, and how much of it |
@@ -35,6 +36,7 @@ mod machines;
 mod offer;
 mod reach;
 mod reading;
+mod report;
 mod shortfalls;
 mod signs;
 mod status;
@@ -47,7 +49,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{ServiceName, label, unwritten::SERVICES};
+use api::{ServiceName, label, membership::Wire, unwritten::SERVICES};
 use futures::{FutureExt, future::BoxFuture};
 use kit::{
     boot::Env,
@@ -67,9 +69,10 @@ use self::{
     export::{ExportCrd, Exporting},
     here::Here,
     import::{Importing, NO_NAMESPACE, Room, TOO_MANY, Withdrawals},
-    index::IMPORT,
+    index::{IMPORT, reports::Reports},
     knowledge::Knowledge,
     reach::{Probing, Reach},
+    report::{Features, Pacing, Reporting},
     status::ExportStatus,
 };
 pub(crate) use self::{index::cluster::EndpointIp, reach::Probe};
@@ -97,12 +100,15 @@ pub(crate) struct Services {
     reach: Shared<Reach>,
     /// Addresses of imports that have ended, likewise.
     addresses: Kept,
+    /// How often this cluster has reported, likewise.
+    pacing: Pacing,
 }
 
 impl Services {
-    /// With these choices.
-    pub(crate) fn new(choices: Choices) -> Self {
-        Self { choices, reach: Shared::default(), addresses: Kept::new(choices.keep_address) }
+    /// With these choices, in a member that has these features.
+    pub(crate) fn new(choices: Choices, features: Features) -> Self {
+        let addresses = Kept::new(choices.keep_address);
+        Self { choices, reach: Shared::default(), addresses, pacing: Pacing::new(features) }
     }
 }
 
@@ -120,7 +126,8 @@ impl Feature for Services {
     }
 
     fn begin(&self, access: Access) -> Box<dyn Run> {
-        Box::new(ServicesRun::new(access, self.choices, self.reach.clone(), self.addresses.clone()))
+        let kept = (self.reach.clone(), self.addresses.clone(), self.pacing.clone());
+        Box::new(ServicesRun::new(access, self.choices, kept))
     }
 
     fn run_alone(&self, local: Local, stop: CancellationToken) -> BoxFuture<'_, ()> {
@@ -133,7 +140,8 @@ impl Feature for Services {
     }
 
     fn withdraw(&self, access: Access) -> BoxFuture<'_, Result<(), Failure>> {
-        async move { leave::withdraw(&access).await }.boxed()
+        self.pacing.forget();
+        async move { leave::withdraw(&access).await.and(report::withdraw(&access).await) }.boxed()
     }
 
     fn remove_imports<'a>(&'a self, env: &'a Env, _us: Option<&'a str>) -> BoxFuture<'a, Result<(), Error>> {
@@ -162,19 +170,23 @@ struct ServicesRun {
     leader_writer: Writer,
     probing: Probing,
     addresses: Kept,
+    reporting: Reporting,
 }
 
 impl ServicesRun {
-    fn new(access: Access, choices: Choices, reach: Shared<Reach>, addresses: Kept) -> Self {
+    fn new(access: Access, choices: Choices, kept: (Shared<Reach>, Kept, Pacing)) -> Self {
         let Access { env, leases, leader, guard, .. } = &access;
         let here = Here::new(access.local(), choices);
+        let (reach, addresses, pacing) = kept;
+        let room = Shared::new(Room::new(choices.max_imports));
         let watches = guard.clone().map(Watches::guarded).unwrap_or_default();
         Self {
+            reporting: Reporting::new(&access, here.knowledge.clone(), room.clone(), pacing),
             probing: here.probing(reach, access.changed.clone()),
             knowledge: here.knowledge.clone(),
             here,
             vouching: Vouching::new(SERVICES, leases.clone(), watches.latest()),
-            room: Shared::new(Room::new(choices.max_imports)),
+            room,
             withdrawals: Shared::default(),
             allowance: Allowance::default(),
             leader: watches,
@@ -188,7 +200,7 @@ impl ServicesRun {
         let env = &self.access.env;
         let (knowledge, writer) = (self.knowledge.clone(), self.here.writer.clone());
         let status = ExportStatus::new(knowledge, self.leader.clone(), writer, env.events.clone());
-        let reconcile = |service| status.clone().reconcile(service);
+        let reconcile = |service| self.reporting.after(status.clone().reconcile(service));
         drive("status", self.knowledge.services.queue(2), env.metrics.clone(), stop.clone(), reconcile).await;
     }
 
@@ -223,7 +235,7 @@ impl ServicesRun {
             metrics: env.metrics.clone(),
         };
         importing.begin();
-        let reconcile = |service| importing.clone().reconcile(service);
+        let reconcile = |service| self.reporting.after(importing.clone().reconcile(service));
         drive("import", self.knowledge.services.queue(1), env.metrics.clone(), stop.clone(), reconcile).await;
     }
 
@@ -241,7 +253,7 @@ impl ServicesRun {
             // Those that were reconciled without the leader meanwhile.
             self.knowledge.services.enqueue_all(IMPORT);
             let noted = self.addresses.keep_noted(&self.access.env, stop);
-            tokio::join!(self.run_export(stop), self.run_import(stop), noted);
+            tokio::join!(self.run_export(stop), self.run_import(stop), noted, self.reporting.run(stop));
         }
     }
 
@@ -257,6 +269,10 @@ impl Run for ServicesRun {
     fn watch(&self, tasks: &mut JoinSet<()>) {
         self.here.watch(tasks);
         self.watch_leader(tasks);
+        match self.access.wire {
+            Wire::Freeport => drop(tasks.spawn(self.reporting.clone().watch())),
+            Wire::Antrea => self.knowledge.have_reports(&Reports::Absent),
+        }
     }
 
     fn local(&self) -> &Watches {
@@ -265,6 +281,21 @@ impl Run for ServicesRun {
 
     fn leader(&self) -> &Watches {
         &self.leader
+    }
+
+    fn restored(&self) -> BoxFuture<'_, ()> {
+        async move {
+            tokio::select! {
+                () = self.leader.restored() => {}
+                () = self.reporting.watches().restored() => {}
+            }
+        }
+        .boxed()
+    }
+
+    fn take_turns(&self, place: Option<usize>) {
+        self.leader.take_turns(place);
+        self.reporting.watches().take_turns(place);
     }
 
     /// What users see is written as soon as this cluster has been seen, and imports follow our own endpoints.
@@ -325,6 +356,7 @@ impl Run for ServicesRun {
 
     fn retry_failed(&self) {
         self.knowledge.services.retry_failed();
+        self.reporting.retry_failed();
     }
 
     fn pruned(&self) -> Option<String> {
@@ -352,6 +384,7 @@ impl Run for ServicesRun {
 
     fn records_again(&self) {
         self.leader().list_again();
+        self.reporting.list_again();
         self.knowledge.services.enqueue_all(Readers::ALL);
     }
 }

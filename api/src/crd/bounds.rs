@@ -86,7 +86,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{announce::MemberClusterAnnounce, crd::offload, resource_export::ResourceExport};
+    use crate::{
+        announce::MemberClusterAnnounce, crd::offload, report::ClusterReport, resource_export::ResourceExport,
+    };
 
     /// Places of lists, maps and texts without a bound.
     fn unbounded(path: &str, schema: &Value, found: &mut Vec<String>) {
@@ -128,7 +130,8 @@ mod tests {
             let found = unbounded_but(&["metadata", "status"], &bounded(crd));
             assert!(found.is_empty(), "{found:?}");
         }
-        for crd in offload::leader().into_iter().chain(offload::member()) {
+        let reports = bounded_with_status(ClusterReport::crd());
+        for crd in offload::leader().into_iter().chain(offload::member()).chain([reports]) {
             let found = unbounded_but(&["metadata"], &crd);
             assert!(found.is_empty(), "{found:?}");
         }

@@ -1,12 +1,12 @@
 //! The leader's side, for a member that will not return. Reads the member's Lease, its records and the ResourceImports;
-//! deletes the member's access, withdraws its records in its place, and deletes its slices, maps, offers, ShadowPods and its announce. The leader daemon does
+//! deletes the member's access, withdraws its records in its place, and deletes its slices, maps, offers, ShadowPods, its report and its announce. The leader daemon does
 //! the rest. The Lease stays and is marked: importers that did not run meanwhile read from it that the member has left.
 
 use std::time::{Duration, Instant};
 
 use api::{
-    announce::MemberClusterAnnounce, label, lease::LeaseView, name, resource_export::ResourceExport,
-    resource_import::ResourceImport,
+    announce::MemberClusterAnnounce, label, lease::LeaseView, name, report::ClusterReport,
+    resource_export::ResourceExport, resource_import::ResourceImport,
 };
 use k8s_openapi::{
     api::{coordination::v1::Lease, core::v1::ServiceAccount, rbac::v1::Role},
@@ -80,6 +80,7 @@ pub(super) async fn clear(
     for record in others(id, &records(&there, &area, id).await?) {
         discard(&mut there, &record).await?;
     }
+    there.delete(&called::<ClusterReport>(&area, id)).await?;
     there.delete(&called::<MemberClusterAnnounce>(&area, &name::announce(id))).await?;
     mark(&mut there, &area, id).await?;
     if !there.dry_run {

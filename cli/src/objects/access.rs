@@ -56,6 +56,10 @@ pub fn objects_within(set: &str, id: &str, cluster_uid: Option<&str>, ranges: Op
         rule_on(ANTREA, "memberclusterannounces", &[&name::announce(id)], CHANGE),
         rule(COORDINATION, "leases", READ_AND_CREATE),
         rule_on(COORDINATION, "leases", &[&name::member_lease(id)], CHANGE),
+        // What this cluster reports, and what others do.
+        rule(FREEPORT, "clusterreports", READ_AND_CREATE),
+        rule_on(FREEPORT, "clusterreports", &[id], &["delete"]),
+        rule_on(FREEPORT, "clusterreports/status", &[id], &["patch"]),
         // Records of offloading. Without their CRDs these rights are of nothing.
         rule(OFFLOADING, "namespacemaps", OWN),
         rule(OFFLOADING, "namespacemaps/status", &["patch"]),

@@ -44,6 +44,7 @@ pub fn objects(set: &str, leader_id: &str) -> Vec<Object> {
         rule(OFFLOADING, "namespacemaps", SWEEP),
         rule(FREEPORT, "offloadoffers", SWEEP),
         rule(FREEPORT, "shadowpods", SWEEP),
+        rule(FREEPORT, "clusterreports", SWEEP),
         rule(COORDINATION, "leases", KEEP),
         // An annotation of their ServiceAccounts says which members run Antrea's controllers.
         rule(CORE, "serviceaccounts", READ),

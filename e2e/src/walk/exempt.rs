@@ -25,6 +25,7 @@ pub const EXEMPT: &[(Sender, &str, &[&str], &str)] = &[
     (Leader, "namespacemaps", &["delete"], EVICTION),
     (Leader, "offloadoffers", &["delete"], EVICTION),
     (Leader, "shadowpods", &["delete"], EVICTION),
+    (Leader, "clusterreports", &["delete"], EVICTION),
     (Member, "endpoints", &["create", "update", "delete"], ENDPOINTS),
     (Member, "mutatingwebhookconfigurations", &["create", "update"], WEBHOOK),
     (MemberAway, "apiserviceexportrequests", &["create", "update", "delete"], SHARED),

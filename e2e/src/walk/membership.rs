@@ -18,6 +18,8 @@ pub const WHILE_MEMBER: &[Refused] = &[
     Refused::new(HERE, "ClusterSet", ("clustersetsstatus", "update"), "status"),
     Refused::new(AT_LEADER, "MemberClusterAnnounce", ("memberclusterannounces", "create"), "create"),
     Refused::new(AT_LEADER, "MemberClusterAnnounce", ("memberclusterannounces", "update"), "patch"),
+    Refused::new(AT_LEADER, "ClusterReport", ("clusterreports", "create"), "create"),
+    Refused::new(AT_LEADER, "ClusterReport", ("clusterreportsstatus", "update"), "status"),
     Refused::new(LEADS, "ClusterSet", ("clustersetsstatus", "update"), "status"),
     Refused::new(LEADS, "ResourceExport", ("resourceexportsstatus", "update"), "status"),
     Refused::new(LEADS, "PriorityLevelConfiguration", ("prioritylevelconfigurations", "update"), "patch"),
@@ -27,6 +29,7 @@ pub const WHILE_MEMBER: &[Refused] = &[
 pub const LEAVING: &[Refused] = &[
     Refused::new(AT_LEADER, "ResourceExport", ("resourceexports", "delete"), "delete"),
     Refused::new(AT_LEADER, "MemberClusterAnnounce", ("memberclusterannounces", "delete"), "delete"),
+    Refused::new(AT_LEADER, "ClusterReport", ("clusterreports", "delete"), "delete"),
     Refused::new(AT_LEADER, "Lease", ("leases", "delete"), "delete"),
     Refused::new(HERE, "ClusterProperty", ("clusterproperties", "delete"), "delete"),
     Refused::new(HERE, "ConfigMap", ("configmaps", "delete"), "delete"),

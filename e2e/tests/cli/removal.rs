@@ -1,5 +1,6 @@
 //! A member that will not return is removed at the leader, and joins again when it returns all the same.
 
+use api::report::ClusterReport;
 use e2e::{
     cluster::Cluster,
     seen::{event, imported, not_imported},
@@ -55,6 +56,8 @@ fn r60_a_member_that_will_not_return_is_removed_and_may_join_again() {
         let after = imported(west, NS, "web").await.unwrap();
         assert_eq!((after.vip, after.import_uid), (before.vip, before.import_uid), "the import goes on");
         alone_are_gone(set).await;
+        let report = set.cluster("leader").api::<ClusterReport>(AREA).get_opt("east").await.unwrap();
+        assert_eq!(report, None, "it reports nothing any more; {said}");
         eventually("the token is refused", || async {
             if reads(set, &token).await { Err("it is taken") } else { Ok(()) }.map_err(str::to_owned)
         })

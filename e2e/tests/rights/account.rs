@@ -70,6 +70,7 @@ pub(crate) fn any_right(cluster: &str) -> Value {
             "apiGroups": ["offloading.liqo.io", "multicluster.freeport.dev"],
             "resources": [
                 "namespacemaps", "namespacemaps/status", "offloadoffers", "shadowpods", "shadowpods/status",
+                "clusterreports", "clusterreports/status",
             ],
             "verbs": verbs,
         },

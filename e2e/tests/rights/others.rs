@@ -4,6 +4,7 @@ use api::{
     ServiceName,
     announce::MemberClusterAnnounce,
     name::{self, announce, member_lease},
+    report::ClusterReport,
     resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
@@ -19,7 +20,7 @@ use serde_json::json;
 use crate::rights::{
     attempt::{Attempt, Do, Refusal, try_all},
     parties::{NOT_OURS, shared},
-    records::{announces, exports, imports, leases, service, slice},
+    records::{announces, exports, imports, leases, reports, service, slice},
 };
 
 /// Names and versions of all of south's and the leader's: what no attempt may change.
@@ -47,6 +48,7 @@ async fn state_of_others(leader: &Cluster) -> Vec<String> {
         list::<ResourceImport>(leader).await,
         list::<MemberClusterAnnounce>(leader).await,
         list::<Lease>(leader).await,
+        list::<ClusterReport>(leader).await,
     ]
     .concat();
     all.retain(of_others);
@@ -61,6 +63,7 @@ const LEADER_ALONE: &str = "written by the leader alone";
 fn on_others(us: &str) -> Vec<Attempt> {
     let note = || json!({"metadata": {"annotations": {"seen": us}}});
     let status = || json!({"status": {"conditions": [{"type": "Failure", "status": "False"}]}});
+    let report = || json!({"status": {"missingNamespaces": ["shop"]}});
     let named = |name: &str| json!({"metadata": {"name": name}});
     let held = |name: &str| json!({"metadata": {"name": name}, "spec": {"holderIdentity": "mine"}});
     let web = ServiceName::new("shop", "web");
@@ -111,6 +114,11 @@ fn on_others(us: &str) -> Vec<Attempt> {
         attempt("create a Lease of no cluster", leases, Do::Create(held("mallory")), NO_CLUSTER),
         attempt("patch the leader's Lease", leases, Do::Patch(leader_lease(), note()), NO_CLUSTER),
         attempt("delete the leader's Lease", leases, Do::Delete(leader_lease()), NO_CLUSTER),
+        attempt("report for a cluster that is away", reports, Do::Create(named("away")), "cluster \"away\""),
+        attempt("report for south", reports, Do::PatchStatus("south".into(), report()), NOT_US),
+        attempt("patch south's report", reports, Do::Patch("south".into(), note()), NOT_US),
+        attempt("replace south's report", reports, Do::Replace("south".into(), note()), NOT_US),
+        attempt("delete south's report", reports, Do::Delete("south".into()), NOT_US),
         attempt("create an import", imports, Do::Create(named("shop-other-service")), LEADER_ALONE),
         attempt("patch an import", imports, Do::Patch(import(), note()), LEADER_ALONE),
         attempt("replace an import", imports, Do::Replace(import(), note()), LEADER_ALONE),

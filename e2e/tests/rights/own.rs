@@ -13,7 +13,7 @@ use crate::rights::{
     account::{self, Rights, any_right},
     attempt::{Attempt, Do, Refusal, try_all},
     parties::shared,
-    records::{announces, exports, leases, record, service, slice},
+    records::{announces, exports, leases, record, reports, service, slice},
 };
 
 /// Records under one's own ID that are not what they seem.
@@ -152,6 +152,12 @@ fn a_member_writes_its_own() {
                 let done = todo.by(east, AREA, &kind).await;
                 assert!(done.is_ok(), "{name}: {todo:?}: {done:?}");
             }
+        }
+        let (report, says) = (json!({"metadata": {"name": "east"}}), json!({"status": {"version": "1"}}));
+        let _ = Do::Delete("east".into()).by(east, AREA, &reports()).await;
+        for todo in [Do::Create(report), Do::PatchStatus("east".into(), says), Do::Delete("east".into())] {
+            let done = todo.by(east, AREA, &reports()).await;
+            assert!(done.is_ok(), "{todo:?}: {done:?}");
         }
     });
 }

@@ -7,6 +7,7 @@ use api::{
     announce::MemberClusterAnnounce,
     label,
     name::{LEADER_LEASE, announce, member_lease},
+    report::ClusterReport,
     resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
@@ -103,6 +104,7 @@ async fn south_is_there(leader: &Cluster) {
         let held = json!({"metadata": {"name": lease}, "spec": {"holderIdentity": "other/1"}});
         let _: Lease = leader.create(AREA, held).await;
     }
+    let _: ClusterReport = leader.create(AREA, json!({"metadata": {"name": "south"}})).await;
 }
 
 /// A policy is enforced a moment after it was created.

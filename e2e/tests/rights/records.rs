@@ -5,6 +5,7 @@ use api::{
     announce::MemberClusterAnnounce,
     label, name,
     offload::{map::NamespaceMap, names, offer::OffloadOffer, shadow_pod::ShadowPod},
+    report::ClusterReport,
     resource_export::ResourceExport,
     resource_import::ResourceImport,
 };
@@ -26,6 +27,10 @@ pub(crate) fn announces() -> ApiResource {
 
 pub(crate) fn leases() -> ApiResource {
     ApiResource::erase::<Lease>(&())
+}
+
+pub(crate) fn reports() -> ApiResource {
+    ApiResource::erase::<ClusterReport>(&())
 }
 
 pub(crate) fn maps() -> ApiResource {

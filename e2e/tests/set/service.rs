@@ -33,6 +33,7 @@ mod reach;
 mod reconciles;
 mod refused;
 mod refused_writes;
+mod reports;
 mod restart;
 mod returning;
 mod slices;

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Choices,
     import::OwnEndpoints,
-    index::{cluster::Cluster, limits::Limits, links::Links},
+    index::{cluster::Cluster, limits::Limits, links::Links, reports::Reports},
     knowledge::Knowledge,
     reach::{Probing, Reach},
 };
@@ -137,5 +137,6 @@ pub(super) fn cluster(local: &Local, choices: Choices) -> Cluster {
         links: Links::default(),
         limits: Limits::default(),
         lacking: None,
+        reports: Reports::default(),
     }
 }

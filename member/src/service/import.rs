@@ -55,7 +55,7 @@ use super::{
     addresses::noting::Kept,
     copies::{COPY, SAID as SAID_OF_COPIES, unmade},
     index::{IMPORT, known::Known},
-    irregular::note,
+    irregular::{NotReady, note, note_why},
     knowledge::Knowledge,
     unanswered::Lasting,
 };
@@ -102,7 +102,7 @@ impl Importing {
             self.vouching.keep(&service, &BTreeSet::new());
             self.unanswered.with(|all| all.forget(&service));
             self.note_irregular(&service, false, BTreeMap::new());
-            self.note_ready(&service, true);
+            self.note_ready(&service, None);
             self.note_copies(&service, &[]);
             self.withdrawals.with(|all| {
                 all.stays(&service);
@@ -123,7 +123,7 @@ impl Importing {
         let again = self.withdrawals.with(|all| all.asks_again(&service, Instant::now()));
         // What is removed is not ready as long as that is refused.
         if matches!(plan, Plan::Nothing | Plan::Hold(_)) {
-            self.note_ready(&service, true);
+            self.note_ready(&service, None);
         }
         let done = match plan {
             Plan::Nothing | Plan::Hold(_) => Ok(Outcome::Done),
@@ -158,9 +158,9 @@ impl Importing {
         });
     }
 
-    /// Takes in whether the import, if there is one, is ready here.
-    fn note_ready(&self, service: &ServiceName, is_ready: bool) {
-        self.knowledge.irregular.with(|all| note(&mut all.not_ready, service, !is_ready));
+    /// Takes in why the import is not ready here; none if it is, or if there is none.
+    fn note_ready(&self, service: &ServiceName, why: Option<NotReady>) {
+        self.knowledge.irregular.with(|all| note_why(&mut all.not_ready, service, why));
     }
 
     /// Takes in which objects here are copies that have the names of the import's, and says it once of each.

@@ -9,6 +9,7 @@ pub(crate) mod limits;
 pub(crate) mod links;
 mod parts;
 pub(crate) mod peer;
+pub(crate) mod reports;
 mod unread;
 pub(crate) mod view;
 

@@ -24,6 +24,7 @@ use super::{
         known::{Known, UnderAntrea},
         limits::Limits,
         links::Links,
+        reports::Reports,
         view::{Namespace, OwnRecord, is_ours},
     },
     irregular::Irregular,
@@ -140,6 +141,21 @@ impl Knowledge {
         let is_news = |service: &ServiceName| {
             let in_turned = turned.as_ref().is_none_or(|turned| turned.contains(&service.namespace));
             in_turned && self.services.get(service).is_some_and(|entry| entry.export.is_some())
+        };
+        let dirty = self.services.keys().into_iter().filter(is_news);
+        self.services.enqueue(dirty.map(|service| (service, STATUS)).collect());
+    }
+
+    /// Takes in what the clusters report: exports of which that is news report it.
+    pub(crate) fn have_reports(&self, reports: &Reports) {
+        let before = self.cluster.with(|cluster| {
+            let is_news = cluster.reports != *reports;
+            is_news.then(|| std::mem::replace(&mut Arc::make_mut(cluster).reports, reports.clone()))
+        });
+        let Some(before) = before else { return };
+        let is_news = |service: &ServiceName| {
+            let is_exported = self.services.get(service).is_some_and(|entry| entry.export.is_some());
+            is_exported && reports.is_news_of(&before, service)
         };
         let dirty = self.services.keys().into_iter().filter(is_news);
         self.services.enqueue(dirty.map(|service| (service, STATUS)).collect());

@@ -47,7 +47,7 @@ pub(super) fn of(
         );
         imports("NotOurs", message, true)
     });
-    let not_ready = some(&irregular.not_ready).map(|these| {
+    let not_ready = some(irregular.not_ready.keys()).map(|these| {
         let message = format!(
             "these imports are not ready here: {these}. Condition Ready of their ServiceImports gives the reason; where the API server refuses \
              the ServiceImport itself, condition WritesAccepted does"
@@ -114,14 +114,18 @@ pub(super) fn of(
         .collect()
 }
 
-fn some(these: &BTreeSet<ServiceName>) -> Option<String> {
-    (!these.is_empty()).then(|| first_names(these.iter()))
+fn some<'a>(these: impl IntoIterator<Item = &'a ServiceName, IntoIter: ExactSizeIterator>) -> Option<String> {
+    let these = these.into_iter();
+    (these.len() > 0).then(|| first_names(these))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::{import::Need, irregular::note};
+    use crate::service::{
+        import::Need,
+        irregular::{NotReady, note, note_why},
+    };
 
     #[test]
     fn what_waits_is_counted_and_the_first_are_named() {
@@ -158,7 +162,7 @@ mod tests {
         let mut irregular = Irregular::default();
         let web = ServiceName::new("shop", "web");
         note(&mut irregular.not_ours, &web, true);
-        note(&mut irregular.not_ready, &web, true);
+        note_why(&mut irregular.not_ready, &web, Some(NotReady::new("ServiceNameTaken", "m")));
         note(&mut irregular.vanished, &web, true);
         let room = Room::new(1);
         let said = |irregular: &Irregular, left_out| {
@@ -181,7 +185,7 @@ mod tests {
                 .all(|shortfall| shortfall.message.contains(": shop/web. "))
         );
         note(&mut irregular.not_ours, &web, false);
-        note(&mut irregular.not_ready, &web, false);
+        note_why(&mut irregular.not_ready, &web, None);
         note(&mut irregular.vanished, &web, false);
         assert_eq!(said(&irregular, 0), []);
     }

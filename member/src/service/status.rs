@@ -1,7 +1,8 @@
-//! The status of exports: watches ServiceExports, Services, and for each our records and the leader's
-//! verdict; writes the `Valid`, `Ready` and `Conflict` conditions of ServiceExports; deletes nothing. Safe to run twice: conditions are
+//! The status of exports: watches ServiceExports, Services, and for each our records, the leader's
+//! verdict and what other clusters report; writes the `Valid`, `Ready`, `Conflict` and `Imported` conditions of ServiceExports; deletes nothing. Safe to run twice: conditions are
 //! applied only when they say something else.
 
+mod imported;
 mod pending;
 mod unsaid;
 
@@ -10,7 +11,7 @@ use std::time::Instant;
 use api::{
     ServiceName,
     condition::{AntreaCondition, Condition, Status, Verdict, already_said, conditions},
-    mcs::{CONFLICT, NO_READY_ENDPOINTS, READY, ServiceExportStatus, VALID},
+    mcs::{CONFLICT, IMPORTED, NO_READY_ENDPOINTS, READY, ServiceExportStatus, VALID},
     name,
     resource_import::{Exporter, Objection},
 };
@@ -25,9 +26,13 @@ use kit::{
 };
 use kube::Resource;
 
-use self::{pending::Pending, unsaid::Unsaid};
+use self::{
+    imported::{imported, is_news, keep_imported},
+    pending::Pending,
+    unsaid::Unsaid,
+};
 use super::{
-    index::{STATUS, known::Known, view::Export},
+    index::{STATUS, known::Known, reports::Reports, view::Export},
     keys,
     knowledge::Knowledge,
     offer::{Invalid, Offered, offered},
@@ -64,7 +69,9 @@ fn desired(known: &Known) -> Vec<Verdict> {
     let verdict = verdict_on(known).filter(|_| !known.antrea_leads());
     let conflict = verdict.map(|verdict| conflict(&verdict.conflicts));
     let what = if valid.status == Status::True { "this export" } else { "the last valid export" };
-    [valid, ready(known, what)].into_iter().chain(conflict).collect()
+    let ready = ready(known, what);
+    let imported = (ready.status == Status::True).then(|| imported(known)).flatten();
+    [valid, ready].into_iter().chain(conflict).chain(imported).collect()
 }
 
 /// The message of an export that is valid: also which of its labels and annotations the Services of its imports do not get.
@@ -213,7 +220,7 @@ fn is_one_over(have: &[Condition], want: &[Condition]) -> bool {
         let has = |conditions: &[Condition]| conditions.iter().any(|c| c.type_ == *type_);
         has(have) && !has(want)
     };
-    [CONFLICT, NO_READY_ENDPOINTS].iter().any(is_gone)
+    [CONFLICT, NO_READY_ENDPOINTS, IMPORTED].iter().any(is_gone)
 }
 
 /// Whether the leader has not answered.
@@ -264,9 +271,7 @@ impl ExportStatus {
         });
         verdicts.extend(verdict);
         let done = lasts.map_or(Outcome::Done, Outcome::Requeue);
-        let knows_lack =
-            known.as_ref().is_some_and(|known| known.cluster.lacking.is_some() || known.antrea_leads());
-        let want = self.want(export, have, &verdicts, knows_lack)?;
+        let want = self.want(known.as_ref(), export, have, &verdicts)?;
         if already_said(have, &want.conditions) && !is_one_over(have, &want.conditions) {
             if let Some(before) = self.unsaid.with(|unsaid| unsaid.take(&service)) {
                 self.publish(&service, export, &before, &verdicts);
@@ -299,14 +304,15 @@ impl ExportStatus {
     /// The status that says all this, where `have` is said.
     fn want(
         &self,
+        known: Option<&Known>,
         export: &Export,
         have: &[Condition],
         verdicts: &[Verdict],
-        knows_lack: bool,
     ) -> Result<ServiceExportStatus, Error> {
         let mut want = conditions(verdicts, have, export.metadata.generation, &Time(Timestamp::now()));
         keep_conflict(&mut want, have);
-        if !knows_lack {
+        keep_imported(&mut want, have, known.map_or(&Reports::Unknown, |known| &known.cluster.reports));
+        if !known.is_some_and(|known| known.cluster.lacking.is_some() || known.antrea_leads()) {
             keep_lack(&mut want, have);
         }
         let is_exported = |verdict: &Verdict| verdict.type_ == READY && verdict.status != Status::False;
@@ -324,15 +330,17 @@ impl ExportStatus {
             let before = have.iter().find(|condition| condition.type_ == verdict.type_);
             let was_bad = before.is_some_and(|before| is_bad(verdict.type_, &before.status, &before.reason));
             let is_bad = is_bad(verdict.type_, verdict.status.as_str(), &verdict.reason);
-            let is_news = before.is_none_or(|before| before.reason != verdict.reason || !was_bad);
+            let is_another = before.is_none_or(|before| before.reason != verdict.reason || !was_bad);
             let reason = event_reason(verdict);
-            if is_bad && is_news {
+            if is_bad && is_another {
                 self.events.warn(export.object_ref(&()), "Export", reason, &verdict.message);
             } else if verdict.reason == PENDING {
                 if was_bad {
                     self.pending.with(|pending| pending.was_troubled(service));
                 }
-            } else if !is_bad && (was_bad || was_troubled && verdict.type_ == READY) {
+            } else if !is_bad
+                && (was_bad || is_news(before, verdict) || was_troubled && verdict.type_ == READY)
+            {
                 self.events.tell(export.object_ref(&()), "Export", reason, &verdict.message);
             }
         }

@@ -6,6 +6,8 @@
 //! Who is which cluster is said by rights: the verb `act-as` on ResourceExports of the name of a cluster ID. So a member
 //! is more than a name of a ServiceAccount, and taking `act-as` away takes the cluster away.
 //!
+//! A ClusterReport is named as the ID of its cluster, which writes all of it.
+//!
 //! The records of offloading are of two clusters, which their name says uniquely (`api::offload::names`): the first writes the record, the
 //! second the status. So whose they are cannot change.
 //!
@@ -33,7 +35,8 @@ const VARIABLES: &[(&str, &str)] = &[
     ("resource", "request.resource.resource"),
     ("written", "dyn(request.operation == 'DELETE' ? oldObject : object)"),
     ("objectName", "string(variables.written.metadata.name)"),
-    // Whose Lease or announce it is, its name says. It is empty for records, whose spec does.
+    ("isReport", "variables.resource == 'clusterreports'"),
+    // Whose Lease or announce it is, its name says. It is empty for records, whose spec does, and for reports, which are named as the ID.
     (
         "prefix",
         "
@@ -75,6 +78,7 @@ variables.resource == 'shadowpods' ? variables.rest.substring(variables.rest.las
         "cluster",
         "
 variables.isPair ? (variables.isStatus ? variables.second : variables.first) :
+variables.isReport ? variables.objectName :
 variables.prefix == '' ? string(variables.written.?spec.?clusterID.orValue('')) :
 variables.objectName.startsWith(variables.prefix) ?
 variables.objectName.substring(size(variables.prefix)) : ''",
@@ -129,7 +133,7 @@ const CHECKS: &[Check] = &[
 ': ResourceImports are written by the leader alone'",
     },
     Check {
-        holds: "!variables.isStatus || variables.isPair",
+        holds: "!variables.isStatus || variables.isPair || variables.isReport",
         refused: Refused::Forbidden,
         rule: "the status of a record is written by the leader alone",
         says: "
@@ -303,6 +307,7 @@ pub(crate) fn objects() -> [Object; 2] {
             requests(COORDINATION, &["v1"], &["leases"], all),
             requests(OFFLOADING, &["v1beta1"], &["namespacemaps", "namespacemaps/status"], all),
             requests(FREEPORT, &["v1alpha1"], &["offloadoffers", "shadowpods", "shadowpods/status"], all),
+            requests(FREEPORT, &["v1alpha1"], &["clusterreports", "clusterreports/status"], all),
         ],
         conditions: &[("by-a-service-account-of-the-common-area", IS_OF_THE_AREA)],
         namespaces: Some((label::COMMON_AREA, label::TRUE)),

@@ -16,7 +16,7 @@ fn finds(planted: Defect, seed: u64, verdict: &str) {
 
 #[test]
 fn a_change_that_is_lost_is_found() {
-    finds(Defect::LostEvent, 2, "oracle");
+    finds(Defect::LostEvent, 7, "oracle");
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn an_absence_that_nobody_confirmed_is_found() {
 
 #[test]
 fn an_absence_that_one_renewal_confirms_is_found() {
-    finds(Defect::OneRenewal, 15, "invariant");
+    finds(Defect::OneRenewal, 50, "invariant");
 }
 
 #[test]

@@ -117,6 +117,12 @@ pub(super) fn at_the_leader(us: &str) -> Vec<Target> {
             ..Target::new("memberclusterannounces", records::announces(), area)
         },
         Target {
+            own: Some(named(us)),
+            squats: vec![named("south"), named("away"), named("free")],
+            ..Target::new("clusterreports", records::reports(), area)
+        },
+        Target { own: Some(named(us)), ..Target::new("clusterreports/status", records::reports(), area) },
+        Target {
             own: Some(records::map(us, "south")),
             another: Some(records::map(us, "away")),
             squats: vec![records::map("south", us), records::map("away", "south"), records::map(us, us)],

@@ -81,7 +81,7 @@ fn a_cluster_set_that_vanishes_with_its_crd_is_not_left() {
             let now = imported(east, ns, "web").await;
             let (there, noted) = (at_leader(world).await, noted(world).await);
             let is_member = noted.as_ref().is_some_and(|noted| !noted.contains_key(LEAVE_KEY));
-            if now.as_ref() == Ok(&before) && there.len() == 4 && is_member {
+            if now.as_ref() == Ok(&before) && there.len() == 5 && is_member {
                 return Ok(());
             }
             Err(format!("{now:?}, at the leader {there:?}, noted {noted:?}"))

@@ -116,9 +116,9 @@ async fn has_joined(world: &World) {
         .await;
     }
     eventually("exported", || says(world.cluster("east"), (NS, "web"), "Ready", "True", "Exported")).await;
-    eventually("two records, Lease and announce", || async {
+    eventually("two records, Lease, announce and report", || async {
         let there = at_leader(world).await;
-        if there.len() == 4 { Ok(()) } else { Err(format!("{there:?}")) }
+        if there.len() == 5 { Ok(()) } else { Err(format!("{there:?}")) }
     })
     .await;
 }

@@ -7,6 +7,7 @@ use api::{
     cluster_set::{ClusterSet, WRITES_ACCEPTED},
     membership::NAME as NOTE,
     name,
+    report::ClusterReport,
     resource_export::ResourceExport,
 };
 use e2e::{
@@ -54,6 +55,7 @@ async fn provoke(world: &World, ns: &str, refused: &Refused) {
     let (deleted, changes) = (DeleteParams::default(), PatchParams::default());
     let properties = Api::<ClusterProperty>::all(west.client.clone());
     let announces = leader.api::<MemberClusterAnnounce>(AREA);
+    let reports = leader.api::<ClusterReport>(AREA);
     match (refused.resource, refused.operation) {
         ("configmaps", "create") => west.delete::<ConfigMap>(SYSTEM, NOTE).await,
         ("configmaps", "update") => {
@@ -80,6 +82,11 @@ async fn provoke(world: &World, ns: &str, refused: &Refused) {
         ("memberclusterannounces", _) => {
             let other = Patch::Merge(json!({"leaderClusterID": "other"}));
             announces.patch(&name::announce("west"), &changes, &other).await.unwrap();
+        }
+        ("clusterreports", _) => drop(reports.delete("west", &deleted).await.unwrap()),
+        ("clusterreportsstatus", _) => {
+            let other = Patch::Merge(json!({"status": {"version": "other"}}));
+            reports.patch_status("west", &changes, &other).await.unwrap();
         }
         ("resourceexportsstatus", _) => {
             // Its name is not the one that its content demands.
@@ -135,6 +142,11 @@ fn each_deletion_that_is_refused_to_a_member_that_leaves_is_noted_and_done_when_
         west.exported(ns, "own", &["10.3.0.1"]).await;
         for refused in LEAVING {
             eventually("east imports", || imported(world.cluster("east"), ns, "own")).await;
+            eventually("west reports", || async {
+                let report = world.leader().api::<ClusterReport>(AREA).get_opt("west").await;
+                report.map_err(|error| error.to_string())?.map(drop).ok_or_else(|| "not yet".to_owned())
+            })
+            .await;
             forbid_all(world, refused).await;
             let set: ClusterSet = west.take(SYSTEM, SET).await;
             counted(world, &[*refused]).await;

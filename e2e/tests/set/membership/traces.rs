@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use api::{
-    announce::MemberClusterAnnounce, mcs::ServiceExport, membership, name, resource_export::ResourceExport,
+    announce::MemberClusterAnnounce, mcs::ServiceExport, membership, name, report::ClusterReport,
+    resource_export::ResourceExport,
 };
 use e2e::{
     fixture::{AREA, SYSTEM, World},
@@ -80,5 +81,7 @@ pub(crate) async fn at_leader(world: &World) -> Vec<String> {
     let announces = leader.api::<MemberClusterAnnounce>(AREA);
     let announce = announces.get_opt(&name::announce("east")).await.unwrap();
     traces.extend(announce.map(|announce| announce.name_any()));
+    let report = leader.api::<ClusterReport>(AREA).get_opt("east").await.unwrap();
+    traces.extend(report.map(|_| "its report".to_owned()));
     traces
 }

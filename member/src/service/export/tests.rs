@@ -17,6 +17,7 @@ use crate::{
             entry::ServiceEntry,
             limits::Limits,
             links::Links,
+            reports::Reports,
             view::Namespace,
         },
         offer::{
@@ -120,6 +121,7 @@ fn r7_nothing_is_exported_from_an_excluded_namespace_and_what_was_is_withdrawn()
         links: Links::default(),
         limits: Limits::default(),
         lacking: None,
+        reports: Reports::default(),
     };
     let knowledge = Knowledge::new(cluster);
     let namespace = |labels: Value| -> Namespace {

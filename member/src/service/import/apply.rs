@@ -7,7 +7,7 @@ use std::{
 };
 
 use api::{
-    condition::{Status, Verdict, already_said, conditions},
+    condition::{Verdict, already_said, conditions},
     lease::STALE,
     mcs::{CLUSTERS_REACHABLE, EndpointSliceObjects, ImportedCluster, ServiceImportStatus},
 };
@@ -27,11 +27,14 @@ use super::{
     slice,
     verdict::{self, Refusal, Refusals, Transition},
 };
-use crate::service::index::{
-    IMPORT,
-    entry::ServiceEntry,
-    known::Known,
-    view::{Import, Slice},
+use crate::service::{
+    index::{
+        IMPORT,
+        entry::ServiceEntry,
+        known::Known,
+        view::{Import, Slice},
+    },
+    irregular::NotReady,
 };
 
 /// How many slices of one import are written at once.
@@ -70,7 +73,7 @@ impl Importing {
             self.events.warn(import.object_ref(&()), "Import", "NotOurs", message);
             // What else is here of ours still leads clients to endpoints.
             if !entry.is_imported() {
-                self.note_ready(service, true);
+                self.note_ready(service, None);
                 return Ok(Outcome::Done);
             }
         }
@@ -123,7 +126,7 @@ impl Importing {
         let mut lasts = None;
         if refusals.are_all() {
             let ready = verdict::ready(&want.name_any(), &desired, &refusals);
-            self.note_ready(service, ready.status == Status::True);
+            self.note_ready(service, NotReady::of(&ready));
             match written.as_ref().or(entry.import.as_deref()) {
                 Some(import) if !entry.is_anothers() => {
                     let have = import.status.0.as_ref().map(|status| status.conditions.as_slice());

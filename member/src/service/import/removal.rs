@@ -13,11 +13,14 @@ use kit::{index::Part, write::Error};
 use kube::{Resource, ResourceExt};
 
 use super::{Importing, verdict::transition};
-use crate::service::index::{
-    IMPORT,
-    entry::ServiceEntry,
-    known::Known,
-    view::{Import, is_made},
+use crate::service::{
+    index::{
+        IMPORT,
+        entry::ServiceEntry,
+        known::Known,
+        view::{Import, is_made},
+    },
+    irregular::NotReady,
 };
 
 impl Importing {
@@ -39,11 +42,11 @@ impl Importing {
             failed = self.delete(import).await.err();
         }
         let Some(error) = failed else {
-            self.note_ready(&known.service, true);
+            self.note_ready(&known.service, None);
             return Ok(());
         };
         if let Some(words) = error.refusal() {
-            self.note_ready(&known.service, false);
+            self.note_ready(&known.service, NotReady::of(&refused(&words)));
             self.report_refused(import, has_service, &words).await?;
         }
         Err(error)

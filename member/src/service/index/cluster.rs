@@ -3,7 +3,7 @@
 use api::{lacking::Lacking, membership::Wire};
 use clap::ValueEnum;
 
-use super::{limits::Limits, links::Links};
+use super::{limits::Limits, links::Links, reports::Reports};
 use crate::identity::Identity;
 
 /// What of a Service is exported.
@@ -35,4 +35,6 @@ pub(crate) struct Cluster {
     pub(crate) limits: Limits,
     /// Which clusters lack Namespaces, once the leader has told it.
     pub(crate) lacking: Option<Lacking>,
+    /// What the clusters report of their imports.
+    pub(crate) reports: Reports,
 }

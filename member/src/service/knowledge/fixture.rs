@@ -14,6 +14,7 @@ use crate::{
             cluster::{Cluster, EndpointIp},
             limits::Limits,
             links::Links,
+            reports::Reports,
             view::{Export, OwnRecord, Service, Slice},
         },
         offer::record::Step,
@@ -44,6 +45,7 @@ pub(crate) fn nothing() -> Knowledge {
         links: Links::default(),
         limits: Limits::default(),
         lacking: None,
+        reports: Reports::default(),
     };
     Knowledge::new(cluster)
 }

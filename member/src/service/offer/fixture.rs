@@ -14,6 +14,7 @@ use crate::{
         known::{Known, UnderAntrea},
         limits::Limits,
         links::Links,
+        reports::Reports,
         view::{Export, OwnRecord, Service, Slice},
     },
 };
@@ -31,6 +32,7 @@ pub(crate) struct Settings {
     pub(crate) links: Links,
     pub(crate) limits: Limits,
     pub(crate) lacking: Option<Lacking>,
+    pub(crate) reports: Reports,
     pub(crate) antrea_leads: bool,
     pub(crate) is_excluded: bool,
     pub(crate) under_antrea: UnderAntrea,
@@ -51,6 +53,7 @@ pub(crate) fn known_with(us: &str, entry: &ServiceEntry, settings: Settings) -> 
         links: settings.links,
         limits: settings.limits,
         lacking: settings.lacking,
+        reports: settings.reports,
     };
     Known {
         service: service(),
