@@ -55,7 +55,7 @@ const IN_CLUSTER: [(&str, &[&str]); 14] = [
 const IN_AREA: [(&str, &[&str]); 3] = [
     (ANTREA, &["resourceexports", "resourceimports", "memberclusterannounces"]),
     (OFFLOADING, &["namespacemaps"]),
-    (FREEPORT, &["offloadoffers", "shadowpods"]),
+    (FREEPORT, &["clusterreports", "offloadoffers", "shadowpods"]),
 ];
 
 /// ConfigMaps that are read: what a member must remember, and the Corefile.
