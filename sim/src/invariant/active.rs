@@ -1,4 +1,4 @@
-//! Of several replicas of a daemon, only the one that holds the Lease writes.
+//! Of several replicas of a daemon, only the one that holds the Lease writes anything but Events.
 
 use std::collections::BTreeMap;
 
@@ -36,6 +36,10 @@ impl Invariant for Active {
             && write.name.ends_with(&name::active_lease(""))
         {
             self.note(write);
+            return Ok(());
+        }
+        // A replica that ends gives up the Lease at once, and then sends what it still has to tell of its time.
+        if write.kind == "events" {
             return Ok(());
         }
         let Some((by, replica)) = write.daemon().and_then(|by| Some((by, by.replica.as_ref()?))) else {
