@@ -10,13 +10,13 @@ mod clusters;
 mod read;
 mod table;
 
-use futures::future::join_all;
 use k8s_openapi::jiff::Timestamp;
 use picture::listing::{
-    ConflictRow, ExportRow, Held, ImportRow, ServiceRow, conflicts, exports, imports, services,
+    ConflictRow, ExportRow, ImportRow, ServiceRow, conflicts, exports, imports, services,
 };
 use serde::Serialize;
 
+use self::read::{Labels, held};
 pub use self::{
     clusters::ClusterRow,
     table::{names, text},
@@ -66,22 +66,31 @@ pub struct Listing {
     /// When this was read, by the clock of whoever asked.
     #[serde(skip)]
     pub now: Timestamp,
-    /// Whether no cluster could be looked at.
+    /// Whether nothing of any cluster could be looked at.
     #[serde(skip)]
     pub is_unseen: bool,
 }
 
 impl Listing {
-    /// Whether it has no rows.
-    pub fn is_empty(&self) -> bool {
-        match &self.items {
-            Rows::Services(rows) => rows.is_empty(),
-            Rows::Exports(rows) => rows.is_empty(),
-            Rows::Imports(rows) => rows.is_empty(),
-            Rows::Clusters(rows) => rows.is_empty(),
-            Rows::Conflicts(rows) => rows.is_empty(),
+    fn new(items: Rows, looked: Looked, now: Timestamp) -> Self {
+        Self {
+            api_version: "cli.freeport.dev/v1",
+            kind: items.kind(),
+            items,
+            not_looked_at: looked.gaps,
+            now,
+            is_unseen: !looked.is_seen,
         }
     }
+}
+
+/// How far clusters were looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Looked {
+    /// A sentence for each part that was not.
+    gaps: Vec<String>,
+    /// Whether at least one part was.
+    is_seen: bool,
 }
 
 /// Rows of one kind.
@@ -100,7 +109,31 @@ pub enum Rows {
     Conflicts(Vec<ConflictRow>),
 }
 
-/// Reads all clusters at once. What cannot be read is said in the listing.
+impl Rows {
+    /// `kind` of the list in JSON.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Services(_) => "ServiceList",
+            Self::Exports(_) => "ExportList",
+            Self::Imports(_) => "ImportList",
+            Self::Clusters(_) => "ClusterList",
+            Self::Conflicts(_) => "ConflictList",
+        }
+    }
+
+    /// Reports whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Services(rows) => rows.is_empty(),
+            Self::Exports(rows) => rows.is_empty(),
+            Self::Imports(rows) => rows.is_empty(),
+            Self::Clusters(rows) => rows.is_empty(),
+            Self::Conflicts(rows) => rows.is_empty(),
+        }
+    }
+}
+
+/// Reads all clusters at once. The listing says which parts could not be read.
 ///
 /// # Errors
 /// [`Error::Kubeconfig`].
@@ -110,35 +143,31 @@ pub async fn get(options: &GetOptions) -> Result<Listing, Error> {
         clusters.push(Cluster::open(context).await?);
     }
     let now = Timestamp::now();
-    if options.listed == Listed::Clusters {
-        let (rows, not_looked_at) = clusters::clusters(&clusters, now).await;
-        let is_unseen = not_looked_at.len() == clusters.len();
-        return Ok(listing("ClusterList", Rows::Clusters(rows), not_looked_at, now, is_unseen));
-    }
-    let all = join_all(clusters.iter().map(|cluster| Box::pin(read::read(cluster, options)))).await;
-    let (held, not_looked_at) = read::each_once(all);
-    let (kind, rows) = rows(options, &held);
-    Ok(listing(kind, rows, not_looked_at, now, held.is_empty()))
-}
-
-fn listing(
-    kind: &'static str,
-    items: Rows,
-    not_looked_at: Vec<String>,
-    now: Timestamp,
-    is_unseen: bool,
-) -> Listing {
-    Listing { api_version: "cli.freeport.dev/v1", kind, items, not_looked_at, now, is_unseen }
-}
-
-fn rows(options: &GetOptions, held: &[Held]) -> (&'static str, Rows) {
-    match options.listed {
-        Listed::Exports => ("ExportList", Rows::Exports(exports(held))),
-        Listed::Imports => ("ImportList", Rows::Imports(imports(held))),
-        Listed::Conflicts => ("ConflictList", Rows::Conflicts(conflicts(held))),
-        Listed::Services | Listed::Clusters => {
-            let is_selected = |row: &ServiceRow| options.labels.is_empty() || !row.imported_by.is_empty();
-            ("ServiceList", Rows::Services(services(held).into_iter().filter(is_selected).collect()))
+    let (namespace, labels) = (options.namespace.as_deref(), options.labels.as_str());
+    let held = async |labels| held(&clusters, namespace, labels).await;
+    let (rows, looked) = match options.listed {
+        Listed::Clusters => {
+            let (rows, looked) = clusters::clusters(&clusters, now).await;
+            (Rows::Clusters(rows), looked)
         }
-    }
+        Listed::Exports => {
+            let (held, looked) = held(Labels { exports: Some(labels), imports: None }).await;
+            (Rows::Exports(exports(&held)), looked)
+        }
+        Listed::Imports => {
+            let (held, looked) = held(Labels { exports: None, imports: Some(labels) }).await;
+            (Rows::Imports(imports(&held)), looked)
+        }
+        Listed::Conflicts => {
+            let (held, looked) = held(Labels { exports: Some(labels), imports: None }).await;
+            (Rows::Conflicts(conflicts(&held)), looked)
+        }
+        Listed::Services => {
+            // A Service is selected by the labels of its ServiceImports, whoever exports it.
+            let (held, looked) = held(Labels { exports: Some(""), imports: Some(labels) }).await;
+            let is_selected = |row: &ServiceRow| labels.is_empty() || !row.imported_by.is_empty();
+            (Rows::Services(services(&held).into_iter().filter(is_selected).collect()), looked)
+        }
+    };
+    Ok(Listing::new(rows, looked, now))
 }

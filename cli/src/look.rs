@@ -6,8 +6,9 @@
 
 pub(crate) mod dns;
 
-use k8s_openapi::NamespaceResourceScope;
-use kube::{Api, Resource};
+use api::view::Meta;
+use k8s_openapi::{NamespaceResourceScope, api::core::v1::Namespace};
+use kube::{Api, Resource, ResourceExt};
 use picture::gap::{Gap, Seen};
 use serde::de::DeserializeOwned;
 
@@ -17,6 +18,13 @@ use crate::{
     error::Failure,
     part::{Part, Why, get, list},
 };
+
+/// Identity of the cluster: uid of its Namespace kube-system.
+pub(crate) async fn uid(cluster: &Cluster) -> Seen<String> {
+    let all = Api::<Meta<Namespace>>::all(cluster.client.clone());
+    let system = get(cluster, &all, "Namespace kube-system".into(), "kube-system").await;
+    seen(system).and_then(|system| system.and_then(|system| system.uid()).ok_or(Gap::NotLooked))
+}
 
 /// The object of this name.
 pub(crate) async fn one<K>(cluster: &Cluster, namespace: &str, name: &str) -> Seen<Option<K>>

@@ -16,24 +16,21 @@ use api::{
     resource_export::{ENDPOINT_SLICE, ResourceExport, SERVICE},
     view::Named,
 };
-use futures::{FutureExt, future::BoxFuture};
 use jiff::Timestamp;
 use kit::{
     backoff::Backoff,
     drive::before,
     list,
-    watch::Watches,
     write::{Error, Writer},
 };
 use kube::{ResourceExt, api::ListParams};
-use presence::{leases::News, standing::Standing};
+use presence::standing::Standing;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::progress::Progress;
 use crate::{
-    feature::{Access, Feature},
+    feature::{Access, Look},
     silences::Heard,
 };
 
@@ -43,39 +40,12 @@ const CHECK_AGAIN: Backoff = Backoff { first: Duration::from_secs(1), longest: D
 /// The feature.
 pub(crate) struct Evictions {
     access: Access,
-    none: Watches,
     writer: Writer,
 }
 
 impl Evictions {
     pub(crate) fn new(access: Access) -> Self {
-        Self { none: Watches::default(), writer: access.writer(), access }
-    }
-
-    async fn look_now_and_then(&self, stop: &CancellationToken) {
-        let every = self.access.env.pace.renew();
-        let mut all = BTreeMap::<String, Progress>::new();
-        let mut wait = every;
-        while before(stop, tokio::time::sleep(wait)).await {
-            let evicted = self.look();
-            all.retain(|cluster, _| evicted.contains(cluster));
-            wait = every;
-            for cluster in &evicted {
-                let so_far = all.entry(cluster.clone()).or_default();
-                if so_far.is_done {
-                    continue;
-                }
-                match self.evict(cluster, so_far).await {
-                    Ok(is_done) => {
-                        so_far.is_done = is_done;
-                        wait = if is_done { wait } else { wait.min(CHECK_AGAIN.wait(so_far.looks)) };
-                    }
-                    Err(error) => {
-                        tracing::warn!(cluster, %error, "cannot withdraw what a silent member exports")
-                    }
-                }
-            }
-        }
+        Self { writer: access.writer(), access }
     }
 
     /// Counts the silence of members. Who is evicted.
@@ -210,32 +180,32 @@ fn kind(record: &Named<ResourceExport>) -> Option<&str> {
     record.labels().get(label::SOURCE_KIND).map(String::as_str)
 }
 
-impl Feature for Evictions {
-    fn name(&self) -> &'static str {
-        "Evictions"
+impl Look for Evictions {
+    const NAME: &'static str = "Evictions";
+
+    async fn run(&self, stop: &CancellationToken) {
+        let every = self.access.env.pace.renew();
+        let mut all = BTreeMap::<String, Progress>::new();
+        let mut wait = every;
+        while before(stop, tokio::time::sleep(wait)).await {
+            let evicted = self.look();
+            all.retain(|cluster, _| evicted.contains(cluster));
+            wait = every;
+            for cluster in &evicted {
+                let so_far = all.entry(cluster.clone()).or_default();
+                if so_far.is_done {
+                    continue;
+                }
+                match self.evict(cluster, so_far).await {
+                    Ok(is_done) => {
+                        so_far.is_done = is_done;
+                        wait = if is_done { wait } else { wait.min(CHECK_AGAIN.wait(so_far.looks)) };
+                    }
+                    Err(error) => {
+                        tracing::warn!(cluster, %error, "cannot withdraw what a silent member exports")
+                    }
+                }
+            }
+        }
     }
-
-    fn watch(&self, _: &mut JoinSet<()>) {}
-
-    fn watches(&self) -> &Watches {
-        &self.none
-    }
-
-    fn run(&self, stop: CancellationToken) -> BoxFuture<'_, ()> {
-        async move { self.look_now_and_then(&stop).await }.boxed()
-    }
-
-    fn hear(&self, _: &News) {}
-
-    fn unwritten(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn retry_failed(&self) {}
-
-    fn pruned(&self) -> Option<String> {
-        None
-    }
-
-    fn write_again(&self) {}
 }

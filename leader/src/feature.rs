@@ -1,6 +1,8 @@
 //! The seam between a Common Area and the features of the leader. The area holds a table of features and knows none by name:
 //! what it asks of one feature, it asks of all.
 
+mod unwatched;
+
 use std::{fmt::Debug, future::ready, sync::Arc, time::Instant};
 
 use api::{antrea::Members, label, lease::Settled, quota::Quota, unwritten::Unwritten};
@@ -24,6 +26,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+pub(crate) use self::unwatched::{Look, Unwatched};
 use crate::{bounds::Noted, silences::Silences};
 
 /// What a feature works with in one Common Area.

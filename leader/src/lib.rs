@@ -59,7 +59,7 @@ use tracing::Instrument;
 pub use self::{bind::BindArgs, limits::Limits};
 use self::{
     eviction::Evictions,
-    feature::{Access, Feature},
+    feature::{Access, Feature, Unwatched},
     offload::Offloading,
     reports::LeftReports,
     service::Services,
@@ -96,9 +96,9 @@ struct CommonArea {
 fn features(access: &Access) -> Vec<Box<dyn Feature>> {
     vec![
         Box::new(Services::new(access.clone())),
-        Box::new(Offloading::new(access.clone())),
-        Box::new(Evictions::new(access.clone())),
-        Box::new(LeftReports::new(access.clone())),
+        Box::new(Unwatched::new(Offloading::new(access.clone()))),
+        Box::new(Unwatched::new(Evictions::new(access.clone()))),
+        Box::new(Unwatched::new(LeftReports::new(access.clone()))),
     ]
 }
 

@@ -8,7 +8,11 @@
 
 mod sweep;
 
-use std::{collections::BTreeSet, fmt::Debug, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    time::Instant,
+};
 
 use api::{
     offload::{
@@ -18,56 +22,36 @@ use api::{
     unwritten::OFFLOADING,
     view::Named,
 };
-use futures::{FutureExt, future::BoxFuture};
 use kit::{
-    drive::before,
     failure::{Failure, classify},
     list::Pages,
-    watch::Watches,
     write::{Error, Writer},
 };
 use kube::{Resource, ResourceExt, api::ListParams, core::NamespaceResourceScope};
-use presence::leases::News;
+use presence::standing::Standing;
 use serde::de::DeserializeOwned;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::sweep::has_ended;
 use crate::{
-    absent::{Absent, EVERY, PATIENCE},
-    feature::{Access, Feature},
+    absent::{Absent, end},
+    feature::{Access, Look},
 };
 
 /// The feature.
 pub(crate) struct Offloading {
     access: Access,
-    none: Watches,
     writer: Writer,
 }
 
 impl Offloading {
     pub(crate) fn new(access: Access) -> Self {
-        Self { none: Watches::default(), writer: access.writer(), access }
-    }
-
-    async fn sweep(&self, stop: &CancellationToken) {
-        let lease = self.access.env.pace.stale();
-        let mut absent = Absent::new(lease * PATIENCE);
-        while before(stop, tokio::time::sleep(lease * EVERY)).await {
-            if let Err(error) = self.look(&mut absent).await {
-                tracing::warn!(%error, "cannot look for records of offloading that clusters left behind");
-            }
-        }
+        Self { writer: access.writer(), access }
     }
 
     /// Deletes what clusters have left behind that have been absent for long.
-    async fn look(&self, absent: &mut Absent) -> Result<(), Error> {
+    async fn look(&self, absent: &mut Absent, members: &BTreeMap<String, Standing>) -> Result<(), Error> {
         let now = Instant::now();
-        let members = self.access.leases.with(|leases| leases.is_heard(now).then(|| leases.members()));
-        let Some(members) = members else {
-            absent.forget();
-            return Ok(());
-        };
         let mut named = BTreeSet::new();
         self.pairs::<NamespaceMapView>(of_map, &mut named).await?;
         self.pairs::<OffloadOfferView>(of_offer, &mut named).await?;
@@ -120,7 +104,7 @@ impl Offloading {
     async fn end_map(&self, name: &str, has_left: impl Fn(&str) -> bool) -> Result<(), Error> {
         let Some(map) = self.read::<NamespaceMapView>(name).await? else { return Ok(()) };
         match has_ended(&map, has_left) {
-            true => self.end(&map).await,
+            true => end(&self.writer, &map).await,
             false => Ok(()),
         }
     }
@@ -130,20 +114,8 @@ impl Offloading {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
         match self.read::<K>(name).await? {
-            Some(record) => self.end(&record).await,
+            Some(record) => end(&self.writer, &record).await,
             None => Ok(()),
-        }
-    }
-
-    async fn end<K: Resource<DynamicType = ()>>(&self, record: &K) -> Result<(), Error> {
-        match self.writer.delete(record, true).await {
-            Ok(()) => {
-                tracing::info!(record = record.name_any(), "the cluster of this record has left: deleted");
-                Ok(())
-            }
-            // It was written meanwhile: the next look decides.
-            Err(Error::Stale | Error::Gone) => Ok(()),
-            Err(error) => Err(error),
         }
     }
 
@@ -205,32 +177,15 @@ fn owned((one, other): (&str, &str)) -> Pair {
     (one.to_owned(), other.to_owned())
 }
 
-impl Feature for Offloading {
-    fn name(&self) -> &'static str {
-        OFFLOADING
+impl Look for Offloading {
+    const NAME: &'static str = OFFLOADING;
+
+    async fn run(&self, stop: &CancellationToken) {
+        let mut absent = Absent::new(self.access.env.pace.stale());
+        while let Some(members) = absent.next_look(&self.access, stop).await {
+            if let Err(error) = self.look(&mut absent, &members).await {
+                tracing::warn!(%error, "cannot look for records of offloading that clusters left behind");
+            }
+        }
     }
-
-    fn watch(&self, _: &mut JoinSet<()>) {}
-
-    fn watches(&self) -> &Watches {
-        &self.none
-    }
-
-    fn run(&self, stop: CancellationToken) -> BoxFuture<'_, ()> {
-        async move { self.sweep(&stop).await }.boxed()
-    }
-
-    fn hear(&self, _: &News) {}
-
-    fn unwritten(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn retry_failed(&self) {}
-
-    fn pruned(&self) -> Option<String> {
-        None
-    }
-
-    fn write_again(&self) {}
 }

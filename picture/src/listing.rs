@@ -126,16 +126,18 @@ pub fn exports(held: &[Held]) -> Vec<ExportRow> {
         };
         held.exports.iter().map(row).collect::<Vec<_>>()
     };
-    let mut rows: Vec<_> = held.iter().flat_map(of).collect();
-    rows.sort_by(|a, b| (&a.namespace, &a.name, &a.cluster).cmp(&(&b.namespace, &b.name, &b.cluster)));
-    rows
+    sorted(held.iter().flat_map(of), |row| (&row.namespace, &row.name, &row.cluster))
 }
 
 /// ServiceImports by Namespace, name and cluster.
 pub fn imports(held: &[Held]) -> Vec<ImportRow> {
     let of = |held: &Held| held.imports.iter().map(|import| import_row(held, import)).collect::<Vec<_>>();
-    let mut rows: Vec<_> = held.iter().flat_map(of).collect();
-    rows.sort_by(|a, b| (&a.namespace, &a.name, &a.cluster).cmp(&(&b.namespace, &b.name, &b.cluster)));
+    sorted(held.iter().flat_map(of), |row| (&row.namespace, &row.name, &row.cluster))
+}
+
+fn sorted<R>(rows: impl Iterator<Item = R>, key: impl Fn(&R) -> (&String, &String, &String)) -> Vec<R> {
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by(|a, b| key(a).cmp(&key(b)));
     rows
 }
 
@@ -208,9 +210,7 @@ pub fn conflicts(held: &[Held]) -> Vec<ConflictRow> {
         };
         held.exports.iter().filter_map(row).collect::<Vec<_>>()
     };
-    let mut rows: Vec<_> = held.iter().flat_map(of).collect();
-    rows.sort_by(|a, b| (&a.namespace, &a.name, &a.cluster).cmp(&(&b.namespace, &b.name, &b.cluster)));
-    rows
+    sorted(held.iter().flat_map(of), |row| (&row.namespace, &row.name, &row.cluster))
 }
 
 fn status(condition: Option<&AntreaCondition>) -> Option<String> {

@@ -108,7 +108,9 @@ pub(super) async fn show(args: GetArgs) -> Result<Outcome, Error> {
             print(&yaml.map_err(|source| Error::Yaml { object: "the list".into(), source })?)?;
         }
     }
-    if listing.is_empty() && !listing.is_unseen && matches!(form, Form::Table | Form::Wide) {
+    // With gaps it is not known whether there is nothing.
+    let is_nothing = listing.items.is_empty() && listing.not_looked_at.is_empty();
+    if is_nothing && matches!(form, Form::Table | Form::Wide) {
         let place = options.namespace.filter(|_| options.listed != Listed::Clusters);
         aside(&place.map_or_else(
             || "nothing found".to_owned(),

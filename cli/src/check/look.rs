@@ -12,12 +12,12 @@ use futures::future::join_all;
 use k8s_openapi::{
     api::{
         apps::v1::Deployment,
-        core::v1::{Namespace, Node, NodeSpec},
+        core::v1::{Node, NodeSpec},
         networking::v1::ServiceCIDR,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::{Api, Resource, ResourceExt, api::ObjectMeta};
+use kube::{Api, Resource, api::ObjectMeta};
 use picture::{
     check::cluster::{Area, Cluster as Known, Server},
     gap::{Gap, Seen},
@@ -29,7 +29,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use super::clock;
 use crate::{
     cluster::Cluster,
-    look::{dns::dns, one, seen, several},
+    look::{dns::dns, one, seen, several, uid},
     objects::SYSTEM,
     part::{common_areas, get, list},
 };
@@ -49,11 +49,10 @@ pub(super) async fn look(cluster: &Cluster, crds: &BTreeSet<&str>) -> Known {
     let pods = |daemon: &str| format!("app.kubernetes.io/name={daemon}");
     let (of_member, of_leader) = (pods(label::MEMBER), pods(label::LEADER));
     let ours = format!("{}={}", label::MANAGED_BY, label::FREEPORT);
-    let namespaces = Api::<Meta<Namespace>>::all(cluster.client.clone());
     let of_nodes = |node: NodeRanges| node.spec.0.ok().and_then(|spec| spec.pod_cidrs).unwrap_or_default();
     let of_services = |range: ServiceCIDR| range.spec.and_then(|spec| spec.cidrs).unwrap_or_default();
-    let (system, server, crds, sets, lease, deployment, pods) = tokio::join!(
-        Box::pin(get(cluster, &namespaces, "Namespace kube-system".into(), "kube-system")),
+    let (uid, server, crds, sets, lease, deployment, pods) = tokio::join!(
+        Box::pin(uid(cluster)),
         Box::pin(server(cluster)),
         Box::pin(installed(cluster, crds)),
         Box::pin(several::<ClusterSetView>(cluster, SYSTEM, "")),
@@ -61,8 +60,7 @@ pub(super) async fn look(cluster: &Cluster, crds: &BTreeSet<&str>) -> Known {
         Box::pin(one::<Deployment>(cluster, SYSTEM, label::MEMBER)),
         Box::pin(several::<PodView>(cluster, SYSTEM, &of_member)),
     );
-    let system = seen(system);
-    if let Err(gap @ Gap::NoAnswer(_)) = &system {
+    if let Err(gap @ Gap::NoAnswer(_)) = &uid {
         return Known::unknown(&cluster.name, gap);
     }
     let (leader, leader_pods, areas, exports, imports, pod_ranges, service_ranges, dns) = tokio::join!(
@@ -77,7 +75,7 @@ pub(super) async fn look(cluster: &Cluster, crds: &BTreeSet<&str>) -> Known {
     );
     Known {
         context: cluster.name.clone(),
-        uid: system.and_then(|system| system.and_then(|system| system.uid()).ok_or(Gap::NotLooked)),
+        uid,
         server,
         crds,
         member: Member { sets, lease, deployment, pods },

@@ -4,8 +4,11 @@ use futures::future::join_all;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use serde::Serialize;
 
+use super::Looked;
 use crate::{
+    Error,
     cluster::Cluster,
+    look::{each_once, uid},
     status::{
         self,
         report::{Belonging, MemberState, Report, Role},
@@ -35,17 +38,30 @@ pub struct ClusterRow {
     pub exports: Option<usize>,
 }
 
-/// The rows by ClusterSet and ID, and a line for each cluster that was not looked at.
-pub(super) async fn clusters(all: &[Cluster], now: Timestamp) -> (Vec<ClusterRow>, Vec<String>) {
-    let looks = join_all(all.iter().map(|cluster| Box::pin(status::of(cluster, None, now)))).await;
-    let (mut reports, mut lines) = (Vec::new(), Vec::new());
-    for (cluster, report) in all.iter().zip(looks) {
+/// The rows by ClusterSet and ID.
+pub(super) async fn clusters(all: &[Cluster], now: Timestamp) -> (Vec<ClusterRow>, Looked) {
+    let look = async |cluster: &Cluster| {
+        let (uid, report) = tokio::join!(Box::pin(uid(cluster)), Box::pin(status::of(cluster, None, now)));
+        (cluster.name.clone(), uid.ok(), report)
+    };
+    combined(join_all(all.iter().map(|cluster| Box::pin(look(cluster)))).await)
+}
+
+/// Context, uid of Namespace kube-system if it may be read, and report of a cluster.
+type Look = (String, Option<String>, Result<Report, Error>);
+
+/// Each cluster once, whatever the number of its contexts.
+fn combined(looks: Vec<Look>) -> (Vec<ClusterRow>, Looked) {
+    let (once, notes) = each_once(looks, |(context, uid, _)| (context.clone(), uid.clone()));
+    let (mut reports, mut looked) = (Vec::new(), Looked { gaps: notes, is_seen: false });
+    for (context, _, report) in once {
         match report {
             Ok(report) => reports.push(report),
-            Err(error) => lines.push(format!("{} was not looked at: {error}", cluster.name)),
+            Err(error) => looked.gaps.push(format!("{context} was not looked at: {error}")),
         }
     }
-    (rows(&reports), lines)
+    looked.is_seen = !reports.is_empty();
+    (rows(&reports), looked)
 }
 
 fn rows(reports: &[Report]) -> Vec<ClusterRow> {

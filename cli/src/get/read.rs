@@ -1,115 +1,126 @@
-//! Reads what one cluster exports and imports.
+//! Reads what clusters export and import.
 
-use api::view::Meta;
-use k8s_openapi::{NamespaceResourceScope, api::core::v1::Namespace};
-use kube::{Api, Resource, ResourceExt};
+use futures::future::join_all;
+use k8s_openapi::NamespaceResourceScope;
+use kube::{Api, Resource};
 use picture::{
     listing::Held,
     view::{ClusterSetView, ServiceExportView, ServiceImportView},
 };
 use serde::de::DeserializeOwned;
 
-use super::{GetOptions, Listed};
+use super::Looked;
 use crate::{
     Error,
     cluster::Cluster,
-    look,
+    look::{each_once, uid},
     objects::SYSTEM,
-    part::{Gap, Part, Why, get, list, within},
+    part::{Gap, Part, Why, list, within},
 };
 
+/// Label selectors of the kinds that are wanted; none of a kind that is not.
+#[derive(Clone, Copy)]
+pub(super) struct Labels<'a> {
+    pub(super) exports: Option<&'a str>,
+    pub(super) imports: Option<&'a str>,
+}
+
 /// What was read of one cluster.
-pub(super) struct Read {
+struct Read {
     context: String,
     /// uid of its Namespace kube-system, if it may be read.
     uid: Option<String>,
-    /// What it holds, without what may not be read; or that it does not answer.
-    held: Result<(Held, Vec<Gap>), Error>,
+    /// What could be read, or that the cluster does not answer.
+    parts: Result<Parts, Error>,
 }
 
-/// Reads the cluster.
-pub(super) async fn read(cluster: &Cluster, options: &GetOptions) -> Read {
-    let namespaces = Api::<Meta<Namespace>>::all(cluster.client.clone());
-    let (system, held) = tokio::join!(
-        Box::pin(get(cluster, &namespaces, "Namespace kube-system".into(), "kube-system")),
-        Box::pin(held(cluster, options))
-    );
-    let uid = system.ok().and_then(|system| system.ok()?.and_then(|system| system.uid()));
-    Read { context: cluster.name.clone(), uid, held }
+/// What could be read of a cluster that answers.
+#[derive(Default)]
+struct Parts {
+    held: Held,
+    gaps: Vec<Gap>,
+    /// Whether a wanted kind could be read.
+    is_seen: bool,
 }
 
-async fn held(cluster: &Cluster, options: &GetOptions) -> Result<(Held, Vec<Gap>), Error> {
-    // A Service is selected by the labels of its ServiceImports, whoever exports it.
-    let imported = options.labels.as_str();
-    let exported = if options.listed == Listed::Services { "" } else { imported };
-    let is_wanted = |listed: Listed| options.listed == listed || options.listed == Listed::Services;
+/// Reads all clusters at once, in one Namespace or in all.
+pub(super) async fn held(
+    clusters: &[Cluster],
+    namespace: Option<&str>,
+    labels: Labels<'_>,
+) -> (Vec<Held>, Looked) {
+    let read = async |cluster: &Cluster| {
+        let parts = Box::pin(parts(cluster, namespace, labels));
+        let (uid, parts) = tokio::join!(Box::pin(uid(cluster)), parts);
+        Read { context: cluster.name.clone(), uid: uid.ok(), parts }
+    };
+    combined(join_all(clusters.iter().map(|cluster| Box::pin(read(cluster)))).await)
+}
+
+async fn parts(cluster: &Cluster, namespace: Option<&str>, labels: Labels<'_>) -> Result<Parts, Error> {
     let (sets, exports, imports) = tokio::join!(
         within::<ClusterSetView>(cluster, SYSTEM),
-        several::<ServiceExportView>(
-            cluster,
-            options,
-            exported,
-            is_wanted(Listed::Exports) || options.listed == Listed::Conflicts
-        ),
-        several::<ServiceImportView>(cluster, options, imported, is_wanted(Listed::Imports)),
+        several::<ServiceExportView>(cluster, namespace, labels.exports),
+        several::<ServiceImportView>(cluster, namespace, labels.imports),
     );
+    let (exports, imports) = (exports?, imports?);
+    let is_seen = matches!(exports, Some(Ok(_))) || matches!(imports, Some(Ok(_)));
     let mut gaps = Vec::new();
-    let sets: Vec<_> = taken(sets?, &mut gaps);
+    let sets: Vec<_> = taken(Some(sets?), &mut gaps);
     let id = sets.first().and_then(ClusterSetView::cluster_id).unwrap_or(&cluster.name).to_owned();
-    let held = Held { cluster: id, exports: taken(exports?, &mut gaps), imports: taken(imports?, &mut gaps) };
-    Ok((held, gaps))
+    let held = Held { cluster: id, exports: taken(exports, &mut gaps), imports: taken(imports, &mut gaps) };
+    Ok(Parts { held, gaps, is_seen })
 }
 
-/// All objects in the Namespaces that are asked for; none if the kind is not wanted.
+/// All objects with these labels; nothing without a selector.
 async fn several<K>(
     cluster: &Cluster,
-    options: &GetOptions,
-    labels: &str,
-    is_wanted: bool,
-) -> Result<Part<Vec<K>>, Error>
+    namespace: Option<&str>,
+    labels: Option<&str>,
+) -> Result<Option<Part<Vec<K>>>, Error>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
         + DeserializeOwned
         + std::fmt::Debug,
 {
-    if !is_wanted {
-        return Ok(Ok(vec![]));
-    }
+    let Some(labels) = labels else { return Ok(None) };
     let client = cluster.client.clone();
-    let (objects, place): (Api<K>, _) = match &options.namespace {
+    let (objects, place): (Api<K>, _) = match namespace {
         Some(namespace) => (Api::namespaced(client, namespace), format!(" in {namespace}")),
         None => (Api::all(client), String::new()),
     };
-    list(cluster, &objects, format!("{}{place}", K::plural(&())), labels, |object: K| object).await
+    let part = format!("{}{place}", K::plural(&()));
+    let listed = list(cluster, &objects, part, labels, |object: K| object).await?;
+    Ok(Some(match listed {
+        // Of a kind that the API server does not know there are none.
+        Err(Gap { why: Why::NoCrd, .. }) => Ok(vec![]),
+        listed => listed,
+    }))
 }
 
-/// The objects. A kind that the API server does not know has none; another gap is noted.
-fn taken<K>(part: Part<Vec<K>>, gaps: &mut Vec<Gap>) -> Vec<K> {
-    part.unwrap_or_else(|gap| {
-        if !matches!(gap.why, Why::NoCrd) {
-            gaps.push(gap);
-        }
-        vec![]
-    })
+/// The objects; a gap is noted.
+fn taken<K>(part: Option<Part<Vec<K>>>, gaps: &mut Vec<Gap>) -> Vec<K> {
+    part.and_then(|part| part.map_err(|gap| gaps.push(gap)).ok()).unwrap_or_default()
 }
 
-/// What the clusters hold, each once whatever the number of its contexts, and a line for all that was not looked at.
-pub(super) fn each_once(all: Vec<Read>) -> (Vec<Held>, Vec<String>) {
-    let (once, mut lines) = look::each_once(all, |read: &Read| (read.context.clone(), read.uid.clone()));
-    let mut held = Vec::new();
-    for Read { context, held: read, .. } in once {
-        match read {
-            Ok((of_cluster, gaps)) => {
-                held.push(of_cluster);
+/// What the clusters hold, each once whatever the number of its contexts.
+fn combined(all: Vec<Read>) -> (Vec<Held>, Looked) {
+    let (once, notes) = each_once(all, |read: &Read| (read.context.clone(), read.uid.clone()));
+    let (mut held, mut looked) = (Vec::new(), Looked { gaps: notes, is_seen: false });
+    for Read { context, parts, .. } in once {
+        match parts {
+            Ok(parts) => {
                 let line =
                     |gap: &Gap| format!("{} of {context} were not looked at: {}", gap.part, words(&gap.why));
-                lines.extend(gaps.iter().map(line));
+                looked.gaps.extend(parts.gaps.iter().map(line));
+                looked.is_seen |= parts.is_seen;
+                held.push(parts.held);
             }
-            Err(error) => lines.push(format!("{context} was not looked at: {error}")),
+            Err(error) => looked.gaps.push(format!("{context} was not looked at: {error}")),
         }
     }
-    (held, lines)
+    (held, looked)
 }
 
 fn words(why: &Why) -> &str {
@@ -125,30 +136,37 @@ mod tests {
 
     fn read(context: &str, uid: Option<&str>, gaps: Vec<Gap>) -> Read {
         let held = Held { cluster: context.into(), ..Held::default() };
-        Read { context: context.into(), uid: uid.map(str::to_owned), held: Ok((held, gaps)) }
+        let parts = Parts { held, is_seen: gaps.is_empty(), gaps };
+        Read { context: context.into(), uid: uid.map(str::to_owned), parts: Ok(parts) }
+    }
+
+    fn refused() -> Gap {
+        Gap { part: "serviceimports".into(), why: Why::Forbidden("jane may not".into()) }
     }
 
     #[test]
-    fn a_cluster_counts_once_and_what_was_not_seen_is_said() {
-        let gap = Gap { part: "serviceimports".into(), why: Why::Forbidden("jane may not".into()) };
+    fn a_cluster_counts_once_and_gaps_are_reported() {
         let away = Error::Argument("no answer".into());
         let all = vec![
-            read("east", Some("1"), vec![gap]),
+            read("east", Some("1"), vec![refused()]),
             read("east-admin", Some("1"), vec![]),
-            Read { context: "west".into(), uid: None, held: Err(away) },
+            Read { context: "west".into(), uid: None, parts: Err(away) },
             read("a", None, vec![]),
             read("b", None, vec![]),
         ];
-        let (held, lines) = each_once(all);
+        let (held, looked) = combined(all);
         let names: Vec<_> = held.iter().map(|held| held.cluster.as_str()).collect();
         assert_eq!(names, ["east", "a", "b"]);
-        assert_eq!(
-            lines,
-            [
-                "contexts east and east-admin are of one cluster, which counts once",
-                "serviceimports of east were not looked at: jane may not",
-                "west was not looked at: no answer",
-            ]
-        );
+        let gaps = [
+            "contexts east and east-admin are of one cluster, which counts once",
+            "serviceimports of east were not looked at: jane may not",
+            "west was not looked at: no answer",
+        ];
+        assert_eq!(looked, Looked { gaps: gaps.map(str::to_owned).into(), is_seen: true });
+    }
+
+    #[test]
+    fn a_cluster_that_refuses_all_wanted_kinds_is_not_seen() {
+        assert!(!combined(vec![read("east", None, vec![refused()])]).1.is_seen);
     }
 }

@@ -221,7 +221,7 @@ fn type_(type_: Option<ServiceImportType>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::get::listing;
+    use crate::get::Looked;
 
     fn shown(wide: bool, headers: bool) -> String {
         let row = ExportRow {
@@ -235,7 +235,7 @@ mod tests {
             created: Some(Time(Timestamp::from_second(1_000).unwrap())),
         };
         let now = Timestamp::from_second(1_300).unwrap();
-        text(&listing("ExportList", Rows::Exports(vec![row]), vec![], now, false), wide, headers)
+        text(&Listing::new(Rows::Exports(vec![row]), Looked::default(), now), wide, headers)
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn nothing_is_an_empty_text() {
-        let nothing = listing("ServiceList", Rows::Services(vec![]), vec![], Timestamp::UNIX_EPOCH, false);
+        let nothing = Listing::new(Rows::Services(vec![]), Looked::default(), Timestamp::UNIX_EPOCH);
         assert_eq!(text(&nothing, true, true) + &names(&nothing), "");
     }
 }

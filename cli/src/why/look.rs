@@ -3,10 +3,10 @@
 use api::{ServiceName, label, lease::LeaseView, name, view::Meta};
 use futures::future::join_all;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
-use kube::{Api, ResourceExt};
+use kube::Api;
 use picture::{
     cluster::{Area, Cluster as Known},
-    gap::{Gap, Seen},
+    gap::Seen,
     member::Member,
     view::{
         ClusterSetView, MergedView, PodView, RecordView, ServiceExportView, ServiceImportView, ServiceView,
@@ -16,7 +16,7 @@ use picture::{
 
 use crate::{
     cluster::Cluster,
-    look::{dns::dns, one, seen, several},
+    look::{dns::dns, one, seen, several, uid},
     objects::SYSTEM,
     part::{common_areas, get},
 };
@@ -28,7 +28,7 @@ pub(super) async fn look(cluster: &Cluster, service: &ServiceName) -> Known {
     let slices = format!("{} in ({name},{})", label::SERVICE_NAME, name::imported_service(name));
     let all = Api::<Meta<Namespace>>::all(cluster.client.clone());
     let (uid, here, sets, lease, deployment, pods, exports, services, import, slices, areas, dns) = tokio::join!(
-        Box::pin(get(cluster, &all, "Namespace kube-system".into(), "kube-system")),
+        Box::pin(uid(cluster)),
         Box::pin(get(cluster, &all, format!("Namespace {namespace}"), namespace)),
         Box::pin(several::<ClusterSetView>(cluster, SYSTEM, "")),
         Box::pin(one::<LeaseView>(cluster, SYSTEM, label::MEMBER)),
@@ -41,7 +41,6 @@ pub(super) async fn look(cluster: &Cluster, service: &ServiceName) -> Known {
         Box::pin(areas(cluster, service)),
         Box::pin(dns(cluster)),
     );
-    let uid = seen(uid).and_then(|system| system.and_then(|system| system.uid()).ok_or(Gap::NotLooked));
     Known {
         context: cluster.name.clone(),
         uid,
