@@ -33,17 +33,20 @@ pub enum Defect {
     OneRenewal,
     /// What a watch tells counts, though an answer to a write has told newer news.
     LateNews,
+    /// An export is ready as soon as its record is written.
+    EarlyReady,
 }
 
 impl Defect {
     /// Each of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::LostEvent,
         Self::SkippedVouch,
         Self::WrongDelete,
         Self::StaleEndpoint,
         Self::OneRenewal,
         Self::LateNews,
+        Self::EarlyReady,
     ];
 
     /// Those that a few chaos runs of real programs find.
@@ -59,6 +62,7 @@ impl Defect {
             Self::StaleEndpoint => "stale-endpoint",
             Self::OneRenewal => "one-renewal",
             Self::LateNews => "late-news",
+            Self::EarlyReady => "early-ready",
         }
     }
 

@@ -7,6 +7,7 @@
 //! | `vouched` | no part of an import ends on an absence that nobody confirmed |
 //! | `kept` | what is exported without interruption stays imported |
 //! | `fresh` | no endpoint appears that no exporter has had lately |
+//! | `ready` | a condition becomes `True` only if it is true |
 //! | `exports` | what users export, and since when |
 //! | `write` | a write: who, where, before and after |
 //!
@@ -18,6 +19,7 @@ mod exports;
 mod fresh;
 mod kept;
 mod own;
+mod ready;
 #[cfg(test)]
 mod testkit;
 mod vouched;
@@ -50,6 +52,7 @@ fn of_all() -> Vec<Box<dyn Invariant>> {
     vec![
         Box::new(active::Active::default()),
         Box::new(own::Own::default()),
+        Box::new(ready::Ready::default()),
         Box::new(vouched::Vouched::default()),
     ]
 }

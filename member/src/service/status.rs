@@ -20,6 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kit::{
     events::Events,
     index::Shared,
+    planted::Defect,
     queue::Outcome,
     watch::Watches,
     write::{Error, Writer},
@@ -142,6 +143,7 @@ fn ready(known: &Known, what: &str) -> Verdict {
                 }
             }
         }
+        None if Defect::EarlyReady.is_planted() => Verdict::new(READY, Status::True, EXPORTED, "planted"),
         None => pending("the record is written; the leader has not merged it yet"),
     }
 }
