@@ -40,6 +40,11 @@ fn endpoints_that_have_gone_are_found() {
 }
 
 #[test]
+fn a_condition_that_is_not_true_is_found() {
+    finds(Defect::EarlyReady, 0, "invariant ready");
+}
+
+#[test]
 fn without_a_defect_the_same_seed_passes() {
     let attempt = Attempt { seed: 15, lasts: LASTS, only: None, planted: None };
     assert_eq!(attempt.run(false).failure.map(|failure| failure.0), None);
