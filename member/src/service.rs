@@ -53,6 +53,7 @@ use api::{ServiceName, label, membership::Wire, unwritten::SERVICES};
 use futures::{FutureExt, future::BoxFuture};
 use kit::{
     boot::Env,
+    crowd::Place,
     drive::{before, drive},
     failure::Failure,
     index::{Readers, Shared},
@@ -293,7 +294,9 @@ impl Run for ServicesRun {
         .boxed()
     }
 
-    fn take_turns(&self, place: Option<usize>) {
+    /// With what the session watches, this is all that fits into one round.
+    fn take_turns(&self, place: Option<Place>) {
+        let place = place.map(|place| place.in_round(0));
         self.leader.take_turns(place);
         self.reporting.watches().take_turns(place);
     }
