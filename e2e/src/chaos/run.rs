@@ -26,7 +26,7 @@ const SEED: &str = "FREEPORT_CHAOS_SEED";
 const SECONDS: &str = "FREEPORT_CHAOS_SECONDS";
 const DAY: u64 = 24 * 60 * 60;
 /// The run on the simulated ground: it has four clusters.
-const SIMULATED: u64 = 1;
+const SIMULATED: u64 = 4;
 /// Between two looks.
 const AGAIN: Duration = Duration::from_millis(500);
 
