@@ -85,12 +85,18 @@ impl Pair {
 
     /// SIGTERM.
     pub(super) async fn stop(&self, index: usize) {
+        assert_eq!(self.end(index).await, Exit::Status(0));
+    }
+
+    /// [`stop`](Self::stop), also if it has ended; how it did.
+    async fn end(&self, index: usize) -> Exit {
         let process = &self.replicas[index].process;
         match &self.world.ground {
-            Ground::Real(real) => {
-                assert_eq!(process_of(real, process).await.stop().await.unwrap(), Exit::Status(0));
+            Ground::Real(real) => process_of(real, process).await.stop().await.unwrap(),
+            Ground::Simulated(simulated) => {
+                simulated.world.stop(process).await;
+                Exit::Status(0)
             }
-            Ground::Simulated(simulated) => simulated.world.stop(process).await,
         }
     }
 
@@ -211,7 +217,7 @@ impl Pair {
     /// Ends both; the daemon that the world has runs again.
     pub(super) async fn free(self) {
         for index in [0, 1] {
-            self.stop(index).await;
+            self.end(index).await;
         }
         self.world.start(self.daemon).await;
     }
