@@ -165,6 +165,21 @@ impl SlicePort {
 mod tests {
     use super::*;
 
+    /// Addresses that mean something else on every node.
+    const UNREACHABLE: [(&str, &str); 11] = [
+        ("IPv4", "127.0.0.1"),
+        ("IPv4", "127.8.0.1"),
+        ("IPv4", "169.254.169.254"),
+        ("IPv4", "224.0.0.1"),
+        ("IPv4", "239.1.2.3"),
+        ("IPv4", "0.0.0.0"),
+        ("IPv6", "::1"),
+        ("IPv6", "fe80::1"),
+        ("IPv6", "ff02::1"),
+        ("IPv6", "::"),
+        ("IPv6", "::ffff:10.0.0.1"),
+    ];
+
     #[test]
     fn what_no_api_server_takes_is_found() {
         let port = SlicePort { protocol: "TCP".into(), port: 8080, service_port: 80, ..SlicePort::default() };
@@ -183,13 +198,7 @@ mod tests {
         for bad in [
             SlicePayload { address_type: "FQDN".into(), ..good.clone() },
             SlicePayload { address_type: "IPv6".into(), ..good.clone() },
-            SlicePayload { endpoints: vec![endpoint("127.0.0.1")], ..good.clone() },
             SlicePayload { endpoints: vec![endpoint("example.com")], ..good.clone() },
-            SlicePayload {
-                address_type: "IPv6".into(),
-                endpoints: vec![endpoint("::ffff:10.0.0.1")],
-                ..good.clone()
-            },
             in_zone("a b"),
             in_zone(&"z".repeat(64)),
             SlicePayload { endpoints: vec![Endpoint::default()], ..good.clone() },
@@ -198,6 +207,15 @@ mod tests {
             SlicePayload { ports: vec![SlicePort { port: 0, ..port }], ..good.clone() },
         ] {
             assert!(bad.check().is_err(), "{bad:?}");
+        }
+        let of = |family: &str, address: &str| SlicePayload {
+            address_type: family.into(),
+            endpoints: vec![endpoint(address)],
+            ..good.clone()
+        };
+        assert_eq!(of("IPv6", "fd00::1").check(), Ok(()));
+        for (family, address) in UNREACHABLE {
+            assert!(of(family, address).check().is_err(), "{address}");
         }
     }
 

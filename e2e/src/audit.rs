@@ -9,7 +9,8 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    fixture::{AREA, CLUSTERS, World},
+    cluster::Cluster,
+    fixture::{AREA, World},
     say::say,
     world::{Ground, Simulated},
 };
@@ -22,7 +23,8 @@ pub fn mark(world: &World) -> Mark {
     if let Ground::Simulated(Simulated { world, .. }) = &world.ground {
         return Mark(vec![world.net.audited()]);
     }
-    Mark(CLUSTERS.iter().map(|cluster| complete_lines(world, cluster, 0).len() as u64).collect())
+    let length = |cluster: &Cluster| complete_lines(world, &cluster.name, 0).len() as u64;
+    Mark(world.clusters().iter().map(length).collect())
 }
 
 /// Those after so many bytes.
@@ -114,13 +116,13 @@ pub fn written(world: &World, since: &Mark) -> Vec<Written> {
         let events = world.net.audit_since(since.0[0]);
         return events.into_iter().map(|(cluster, event)| Written { cluster, event }).collect();
     }
-    let of = |(cluster, from): (&&str, &u64)| {
-        let events = complete_lines(world, cluster, *from);
+    let of = |(cluster, from): (&Cluster, &u64)| {
+        let events = complete_lines(world, &cluster.name, *from);
         let event =
-            |line| Written { cluster: (*cluster).to_owned(), event: serde_json::from_str(line).unwrap() };
+            |line| Written { cluster: cluster.name.clone(), event: serde_json::from_str(line).unwrap() };
         events.lines().map(event).collect::<Vec<_>>()
     };
-    CLUSTERS.iter().zip(&since.0).flat_map(of).collect()
+    world.clusters().iter().zip(&since.0).flat_map(of).collect()
 }
 
 /// The requests of our daemons that write, since then, refused ones too; without Leases and dry runs. Each is

@@ -24,24 +24,31 @@ pub const AREA: &str = "clusterset-demo";
 pub const CLUSTERS: [&str; 3] = ["leader", "east", "west"];
 /// Their IP families: Services of `leader` and `east` can have IPv6, too.
 pub(crate) const FAMILIES: [&str; 3] = ["leader=dual", "east=dual", "west=ipv4"];
+/// The same with more clusters.
+const FOUR: [&str; 4] = ["leader=dual", "east=dual", "west=ipv4", "north=ipv4"];
+const FIVE: [&str; 5] = ["leader=dual", "east=dual", "west=ipv4", "north=ipv4", "south=ipv4"];
 
 /// The ClusterSet of all tests that get along with each other.
 static SHARED: Shared<World> = Shared::new("shared", FAMILIES.len(), || {
     Box::pin(async { with_set(World::bring_up("e2e-shared", &FAMILIES).await).await })
 });
-/// One of a few for each test that needs one for itself.
-static POOL: Pool = Pool::new(
-    "e2e",
-    &FAMILIES,
-    Set { name: SET, offload: false },
-    |world| Box::pin(with_set(world)),
-    |world| {
-        Box::pin(async {
-            make_whole(world).await;
-            nothing_imported(world).await;
-        })
-    },
-);
+/// One of a few for each test that needs one for itself; those of three clusters come first.
+static POOLS: [Pool; 3] = [pool("e2e", &FAMILIES), pool("e2e-four", &FOUR), pool("e2e-five", &FIVE)];
+
+const fn pool(name: &'static str, clusters: &'static [&'static str]) -> Pool {
+    Pool::new(
+        name,
+        clusters,
+        Set { name: SET, offload: false },
+        |world| Box::pin(with_set(world)),
+        |world| {
+            Box::pin(async {
+                make_whole(world).await;
+                nothing_imported(world).await;
+            })
+        },
+    )
+}
 
 async fn with_set(mut world: World) -> World {
     let set = Composition::of_all(&world.real().fleet, SET);
@@ -61,7 +68,12 @@ pub fn shared<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
 
 /// Runs a test that has a ClusterSet for itself, in which nothing of earlier tests is left; see [`Pool::alone`].
 pub fn alone<F: Future<Output = ()>>(test: impl FnOnce(&'static World) -> F) {
-    POOL.alone(|world| async move {
+    alone_among(CLUSTERS.len(), test);
+}
+
+/// [`alone`] in a ClusterSet of so many clusters: three, four or five.
+pub fn alone_among<F: Future<Output = ()>>(clusters: usize, test: impl FnOnce(&'static World) -> F) {
+    POOLS[clusters - CLUSTERS.len()].alone(|world| async move {
         world.quiet().await;
         test(world).await;
     });
@@ -98,7 +110,7 @@ pub async fn make_whole(world: &World) {
         let there =
             announces.list_metadata(&ListParams::default()).await.map_err(|error| error.to_string())?;
         let there: Vec<_> = there.items.iter().map(ResourceExt::name_any).collect();
-        match CLUSTERS.iter().all(|cluster| there.contains(&name::announce(cluster))) {
+        match world.clusters().iter().all(|cluster| there.contains(&name::announce(&cluster.name))) {
             true => Ok(()),
             false => Err(format!("{there:?}")),
         }

@@ -53,6 +53,7 @@ const SIMULATED: &[&str] = &[
     "set::vanish::",
     "set::chaos::",
     "set::faults::",
+    "set::replicas::",
     "set::offload::",
     "areas::",
     "bind::",

@@ -29,6 +29,7 @@
 //! | [`manifests`] | `manifests/`, applied |
 //! | [`metrics`] | what they measure |
 //! | [`odd`] | objects as nobody would write them, by a seed |
+//! | [`promised`](mod@promised) | times that the documentation promises |
 //! | [`proxy`] | a proxy in front of an API server, for one daemon |
 //! | [`restore`] | the leader's cluster restored from a backup, or replaced by an empty one |
 //! | [`pod`] | Pods on a fleet's nodes |
@@ -89,6 +90,7 @@ pub mod metrics;
 pub mod odd;
 pub mod pod;
 pub mod pool;
+pub mod promised;
 pub mod proxy;
 pub mod record;
 pub mod restore;

@@ -1,4 +1,5 @@
-//! How tests wait: for conditions, with generous limits. The time that a wait took is printed, never asserted.
+//! How tests wait: for conditions, with generous limits. The time that a wait took is printed, never asserted; times that the documentation promises
+//! are ([`promised`](crate::promised)).
 
 use std::time::{Duration, Instant};
 

@@ -69,18 +69,23 @@ pub enum Error {
     Setup(String),
 }
 
-/// A client for the cluster this daemon serves: the kubeconfig given, else `KUBECONFIG`, else the Pod's ServiceAccount.
+/// A client for the cluster this daemon serves: the kubeconfig given, else `KUBECONFIG`, else the Pod's ServiceAccount. Only a kubeconfig names a
+/// proxy for it: that of the environment is for the leader.
 pub async fn local(kubeconfig: Option<&Path>) -> Result<Client, Error> {
-    let config = match kubeconfig {
-        Some(path) => {
-            let file =
-                Kubeconfig::read_from(path).map_err(|e| Error::Local(format!("{}: {e}", path.display())))?;
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-                .await
-                .map_err(|e| Error::Local(format!("{}: {e}", path.display())))?
-        }
-        None => Config::infer().await.map_err(|e| Error::Local(e.to_string()))?,
+    let of_file = |path: &Path, error| Error::Local(format!("{}: {error}", path.display()));
+    let file = match kubeconfig {
+        Some(path) => Some(Kubeconfig::read_from(path).map_err(|e| of_file(path, e))?),
+        None => Kubeconfig::read().ok(),
     };
+    let proxy = file.as_ref().and_then(proxy_of);
+    let mut config = match (kubeconfig, file) {
+        (Some(path), Some(file)) => {
+            let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+            config.map_err(|e| of_file(path, e))?
+        }
+        _ => Config::infer().await.map_err(|e| Error::Local(e.to_string()))?,
+    };
+    config.proxy_url = proxy;
     // kube's own client supports proxies that are not HTTP.
     let is_direct = config.proxy_url.as_ref().is_none_or(|proxy| proxy.scheme_str() == Some("http"));
     match config.cluster_url.scheme_str() {
@@ -90,6 +95,14 @@ pub async fn local(kubeconfig: Option<&Path>) -> Result<Client, Error> {
         }
         _ => patient(config, SILENT),
     }
+}
+
+/// The proxy that a kubeconfig names for the cluster of its current context.
+fn proxy_of(file: &Kubeconfig) -> Option<Uri> {
+    let current = file.current_context.as_ref()?;
+    let context = file.contexts.iter().find(|context| context.name == *current)?.context.as_ref()?;
+    let cluster = file.clusters.iter().find(|cluster| cluster.name == context.cluster)?.cluster.as_ref()?;
+    cluster.proxy_url.as_ref().filter(|proxy| !proxy.is_empty())?.parse().ok()
 }
 
 /// A client for any server that speaks HTTPS. It trusts these authorities alone and says nothing of who asks.
@@ -246,6 +259,24 @@ pub fn is_server_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_proxy_for_the_own_cluster_is_that_of_the_current_context() {
+        let cluster = |name: &str, proxy: &str| serde_json::json!({"name": name, "cluster": {"server": "https://10.0.0.1", "proxy-url": proxy}});
+        let context =
+            |name: &str| serde_json::json!({"name": name, "context": {"cluster": name, "user": "u"}});
+        let mut file: Kubeconfig = serde_json::from_value(serde_json::json!({
+            "clusters": [cluster("one", ""), cluster("two", "http://proxy:3128")],
+            "contexts": [context("one"), context("two")],
+            "current-context": "one",
+        }))
+        .unwrap();
+        assert_eq!(proxy_of(&file), None);
+        file.current_context = Some("two".into());
+        assert_eq!(proxy_of(&file).map(|proxy| proxy.to_string()).as_deref(), Some("http://proxy:3128/"));
+        file.current_context = Some("three".into());
+        assert_eq!(proxy_of(&file), None);
+    }
 
     #[tokio::test]
     async fn a9_a_watch_of_our_own_cluster_that_hears_nothing_ends() {

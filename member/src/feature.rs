@@ -10,6 +10,7 @@ use api::{antrea::Members, membership::Wire};
 use futures::{FutureExt, future::BoxFuture};
 use kit::{
     boot::Env,
+    crowd::Place,
     failure::Failure,
     index::Shared,
     watch::{Guard, Watches},
@@ -145,8 +146,8 @@ pub(crate) trait Run: Send + Sync {
     }
 
     /// What it lists of the Common Area waits for its turn from now on: we have this place among those that may list when we do.
-    fn take_turns(&self, place: Option<usize>) {
-        self.leader().take_turns(place);
+    fn take_turns(&self, place: Option<Place>) {
+        self.leader().take_turns(place.map(|place| place.in_round(0)));
     }
 
     /// Runs its controllers until `stop`. What it writes to the Common Area or imports waits until its own watches have listed, and

@@ -25,7 +25,7 @@ use std::{pin::pin, sync::Arc, time::Instant};
 use ::presence::lease::Presence;
 use api::{antrea::Members, lease::LeaseView, membership::Wire, name};
 use futures::{FutureExt, future::BoxFuture};
-use kit::{boot::Env, drive::before, index::Shared};
+use kit::{boot::Env, crowd::Place, drive::before, index::Shared};
 use kube::{Api, Client};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -58,7 +58,7 @@ pub(crate) struct Session {
     /// Client for the leader's API server.
     pub(crate) leader: Client,
     /// Our place among the members, as an earlier session with this leader knew it.
-    pub(crate) place: Shared<Option<usize>>,
+    pub(crate) place: Shared<Option<Place>>,
     /// Where the session tells its state.
     pub(crate) state: watch::Sender<SessionState>,
     /// Whether the membership is noted. Before that nothing is exported or imported.
@@ -157,7 +157,7 @@ impl Parts {
         let peers = Peers::new(&access);
         let place = start.place.with(|place| *place);
         table.take_turns(place);
-        peers.watches.take_turns(place);
+        peers.watches.take_turns(place.map(|place| place.in_round(0)));
         table.watch(tasks);
         peers.watch(&access, start.hearing, &table, tasks);
         let lacking = schemas::watch(&access, table::crds(features), &table, tasks);
@@ -249,11 +249,12 @@ impl Parts {
             let ranges = leases.ranges(&self.access.us.cluster);
             (leases.members(), ranges, leases.is_heard(Instant::now()))
         });
-        let place = Some(members.keys().take_while(|id| **id < self.access.us.cluster).count());
+        let before = members.keys().take_while(|id| **id < self.access.us.cluster).count();
+        let place = Some(Place { before, members: members.len() });
         // Before the others are heard the place of an earlier session stays.
         if are_heard && start.place.with(|before| std::mem::replace(before, place) != place) {
             self.table.take_turns(place);
-            self.peers.watches.take_turns(place);
+            self.peers.watches.take_turns(place.map(|place| place.in_round(0)));
         }
         let shortfalls = self.table.shortfalls();
         let renewal = self.renewal.with(|renewal| renewal.clone());

@@ -7,7 +7,7 @@ use sim::{net::Rates, random::Random, world::Plan};
 
 use super::{
     coverage::Coverage,
-    places::{LEAST_EXPORTERS, MOST_EXPORTERS, Places},
+    places::Places,
     plan::{Step, plan},
     trial::{Trial, trial},
 };
@@ -73,8 +73,7 @@ impl Attempt {
 
     /// How many clusters there are is drawn, too.
     fn places(&self) -> Places {
-        let more = Random::new(self.seed ^ 0xC105_7E25).below(MOST_EXPORTERS - LEAST_EXPORTERS + 1);
-        Places::among("chaos", LEAST_EXPORTERS + more)
+        Places::drawn("chaos", self.seed)
     }
 
     /// What goes wrong on all links: in every third run nothing.

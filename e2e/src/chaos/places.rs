@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use sim::random::Random;
+
 /// Those who export, as far as they are in the ClusterSet; the leader's cluster only imports.
 const EXPORTERS: [&str; 4] = ["east", "west", "north", "south"];
 /// How many of them there are at least: anchors need them.
-pub(crate) const LEAST_EXPORTERS: usize = 2;
-pub(crate) const MOST_EXPORTERS: usize = EXPORTERS.len();
+const LEAST_EXPORTERS: usize = 2;
+const MOST_EXPORTERS: usize = EXPORTERS.len();
 /// The cluster that leads.
 pub(crate) const LEADER: &str = "leader";
 /// Ports of Services: name, number, and the number that endpoints listen on. All endpoints have all of them.
@@ -68,8 +70,14 @@ impl Places {
     }
 
     /// In cluster `leader` and so many that export, from [`LEAST_EXPORTERS`] to [`MOST_EXPORTERS`].
-    pub(crate) fn among(prefix: &str, exporters: usize) -> Self {
+    fn among(prefix: &str, exporters: usize) -> Self {
         Self { prefix: format!("{prefix}-"), exporters: exporters.clamp(LEAST_EXPORTERS, MOST_EXPORTERS) }
+    }
+
+    /// In cluster `leader` and as many that export as this seed says.
+    pub fn drawn(prefix: &str, seed: u64) -> Self {
+        let more = Random::new(seed ^ 0xC105_7E25).below(MOST_EXPORTERS - LEAST_EXPORTERS + 1);
+        Self::among(prefix, LEAST_EXPORTERS + more)
     }
 
     /// Those that export.
@@ -78,7 +86,7 @@ impl Places {
     }
 
     /// All clusters.
-    pub(crate) fn clusters(&self) -> Vec<&'static str> {
+    pub fn clusters(&self) -> Vec<&'static str> {
         [LEADER].into_iter().chain(self.exporters().iter().copied()).collect()
     }
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use e2e::{
-    say::say,
+    promised::{REVOKED, promised},
     seen::imported,
     waiting::{VOUCHED, eventually, within},
 };
@@ -91,7 +91,7 @@ async fn an_account_of_another_tool_keeps_it_in(set: &MemberSet, line: &str) {
     managed_by("freeport").await;
 }
 
-/// Waits until the token has no rights, then until nobody knows it, and prints how long that took.
+/// Waits until the token has no rights, then until nobody knows it, within the time that is promised.
 async fn is_refused(set: &MemberSet, token: &str) {
     let begun = Instant::now();
     for (what, codes) in [("may do nothing", &[401, 403][..]), ("is unknown", &[401])] {
@@ -100,7 +100,7 @@ async fn is_refused(set: &MemberSet, token: &str) {
             if codes.contains(&code) { Ok(()) } else { Err(code.to_string()) }
         })
         .await;
-        say(&format!("a token {what} {:.1} s after freeport revoke began", begun.elapsed().as_secs_f64()));
+        promised(&format!("revoked: the token {what}"), begun.elapsed(), REVOKED);
     }
 }
 

@@ -21,6 +21,7 @@ use e2e::{
     audit,
     cluster_set::says,
     fixture::{AREA, SYSTEM},
+    promised::{DEMOTED, TAKEOVER, promised},
     say::say,
     seen::{Imported, imported, right},
     waiting::{VOUCHED, eventually, within},
@@ -110,7 +111,7 @@ impl Survival {
         let daemons = self.daemons();
         let took = join_all(daemons.iter().map(Replicas::take_over)).await;
         for (daemon, took) in daemons.iter().zip(took) {
-            say(&format!("another replica is active after {:.1} s: {daemon}", took.as_secs_f64()));
+            promised(&format!("killed with its Pod: another replica is active: {daemon}"), took, TAKEOVER);
         }
         self.another_server_answers().await;
     }
@@ -121,6 +122,7 @@ impl Survival {
         self.import_says("ClustersDemoted").await;
         let last = self.client.is_served_again().await;
         say(&format!("the last request that failed began {:.1} s after the cut", last.as_secs_f64()));
+        assert!(last <= DEMOTED, "{last:?} after the cut");
 
         self.client.enter("it stays cut off").await;
         tokio::time::sleep(A_WHILE).await;

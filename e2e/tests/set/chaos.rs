@@ -11,28 +11,26 @@ use e2e::{
         run::{lasts, seed},
         trial::{Trial, trial},
     },
-    fixture::alone,
-    ground::is_simulated,
+    fixture::alone_among,
     say::say,
 };
 use sim::net::Rates;
 
 /// How long things happen, unless the environment says otherwise.
 const SECONDS: u64 = 120;
-/// The same on the simulated ground, where a minute takes a third of one on a core.
-const SIMULATED_SECONDS: u64 = 30;
 
-/// Issue 18.
+/// Issue 18. The seed says how many clusters there are, too.
 #[e2e::test]
 fn whatever_happens_users_have_what_they_want_when_it_is_over() {
-    alone(async |world| {
-        let (seed, places) = (seed(), Places::new("chaos"));
-        let seconds = if is_simulated() { SIMULATED_SECONDS } else { SECONDS };
-        let steps = plan(seed, lasts(seconds), &places);
+    let seed = seed();
+    let places = &Places::drawn("chaos", seed);
+    alone_among(places.clusters().len(), async |world| {
+        let steps = plan(seed, lasts(SECONDS), places);
         let passed =
-            trial(world, &places, &Trial { steps: &steps, rates: Rates::default(), planted: None }).await;
+            trial(world, places, &Trial { steps: &steps, rates: Rates::default(), planted: None }).await;
         say(&format!(
-            "seed {seed}: {} steps, {} writes; nothing differed {:.1} s after the last fault",
+            "seed {seed}, {} clusters: {} steps, {} writes; nothing differed {:.1} s after the last fault",
+            places.clusters().len(),
             passed.log.len(),
             passed.writes,
             passed.converged.as_secs_f64()

@@ -15,6 +15,7 @@ use e2e::{
     faults::Fault,
     fixture::{SET, SYSTEM, World, alone},
     ground::is_simulated,
+    promised::{HALF_OPEN, promised},
     seen::{imported, not_imported, records, right},
     waiting::eventually,
 };
@@ -183,7 +184,11 @@ impl Undisturbed {
                     becomes(world, member, ns, &what, &self.left).await;
                 }
             }
-            e2e::note!("{what}: as if nothing had been wrong after {:.2} s", over.elapsed().as_secs_f64());
+            let took = over.elapsed();
+            e2e::note!("{what}: as if nothing had been wrong after {:.2} s", took.as_secs_f64());
+            if fault == Fault::HalfOpen {
+                promised(&format!("{what}: as if nothing had been wrong"), took, HALF_OPEN);
+            }
         }
         world.cluster(member).put_back(set.unwrap()).await;
         becomes(world, member, ns, "it is back", &self.restarted).await;

@@ -10,6 +10,7 @@ mod hosted;
 mod hosts;
 mod left_behind;
 mod life;
+mod lists;
 mod missing;
 mod node;
 mod pods;

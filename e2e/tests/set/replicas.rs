@@ -15,11 +15,10 @@ use e2e::{
     chaos::traces::{Trace, by_deposed},
     daemon::LEADER,
     fixture::{CLUSTERS, World, alone},
+    promised::{HANDOVER, TAKEOVER, promised},
     seen::{Imported, imported, right},
-    shared::RUNTIME,
     waiting::eventually,
 };
-use fleet::{Exit, Signal};
 use k8s_openapi::api::coordination::v1::Lease;
 use tokio::task::JoinSet;
 
@@ -37,22 +36,19 @@ type Churning = (Arc<AtomicBool>, JoinSet<()>);
 fn churn(world: &'static World, ns: &str, prefix: &'static str) -> Churning {
     let (stop, ns) = (Arc::new(AtomicBool::new(false)), ns.to_owned());
     let (mut tasks, stop_of) = (JoinSet::new(), stop.clone());
-    tasks.spawn_on(
-        async move {
-            let east = world.cluster("east");
-            for turn in 0.. {
-                if stop_of.load(Ordering::Relaxed) {
-                    return;
-                }
-                east.exported(&ns, &format!("{prefix}-{turn}"), &["10.1.1.1"]).await;
-                if let Some(before) = i32::checked_sub(turn, 3).filter(|turn| *turn >= 0) {
-                    east.unexport(&ns, &format!("{prefix}-{before}")).await;
-                }
-                tokio::time::sleep(Duration::from_millis(200)).await;
+    tasks.spawn(async move {
+        let east = world.cluster("east");
+        for turn in 0.. {
+            if stop_of.load(Ordering::Relaxed) {
+                return;
             }
-        },
-        RUNTIME.handle(),
-    );
+            east.exported(&ns, &format!("{prefix}-{turn}"), &["10.1.1.1"]).await;
+            if let Some(before) = i32::checked_sub(turn, 3).filter(|turn| *turn >= 0) {
+                east.unexport(&ns, &format!("{prefix}-{before}")).await;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    });
     (stop, tasks)
 }
 
@@ -130,12 +126,12 @@ fn of_several_replicas_one_writes_and_another_takes_its_place() {
 
         let killed = Instant::now();
         for pair in &pairs {
-            pair.process(0).await.kill().await.unwrap();
+            pair.kill(0).await;
         }
         for pair in &pairs {
             pair.becomes_active(1).await;
         }
-        e2e::note!("killed: the other replicas are active after {:.1} s", killed.elapsed().as_secs_f64());
+        promised("killed: the other replicas are active", killed.elapsed(), TAKEOVER);
         gets_through(world, &ns, "10.1.0.3").await;
         for pair in &pairs {
             pair.start(0).await;
@@ -144,9 +140,9 @@ fn of_several_replicas_one_writes_and_another_takes_its_place() {
 
         for pair in &pairs {
             let stopped = Instant::now();
-            assert_eq!(pair.process(1).await.stop().await.unwrap(), Exit::Status(0));
+            pair.stop(1).await;
             pair.becomes_active(0).await;
-            e2e::note!("stopped: the other replica is active after {:.1} s", stopped.elapsed().as_secs_f64());
+            promised("stopped: the other replica is active", stopped.elapsed(), HANDOVER);
         }
         gets_through(world, &ns, "10.1.0.4").await;
         for pair in &pairs {
@@ -160,21 +156,20 @@ fn of_several_replicas_one_writes_and_another_takes_its_place() {
         tokio::time::sleep(QUIET).await;
         let paused = Instant::now();
         for pair in &pairs {
-            pair.signal(0, Signal::Pause).await;
+            pair.pause(0, true).await;
         }
         for pair in &pairs {
             pair.becomes_active(1).await;
         }
-        e2e::note!("paused: the other replicas are active after {:.1} s", paused.elapsed().as_secs_f64());
+        promised("paused: the other replicas are active", paused.elapsed(), TAKEOVER);
         let churning = churn(world, &ns, "later");
         gets_through(world, &ns, "10.1.0.6").await;
         let mark = audit::mark(world);
         for pair in &pairs {
-            pair.signal(0, Signal::Resume).await;
+            pair.pause(0, false).await;
         }
         for pair in &pairs {
-            let exit = pair.process(0).await.wait().await.unwrap();
-            assert_eq!(exit, Exit::Status(1), "it finds that another one is active");
+            pair.loses(0).await;
         }
         gets_through(world, &ns, "10.1.0.7").await;
         let written = audit::written(world, &mark);

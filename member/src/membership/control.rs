@@ -8,7 +8,7 @@ mod standby;
 use std::time::Duration;
 
 use api::{condition::Verdict, membership::Membership};
-use kit::{boot::Env, index::Shared, write::Writer};
+use kit::{boot::Env, crowd::Place, index::Shared, write::Writer};
 use kube::Resource;
 
 use super::{
@@ -50,7 +50,7 @@ pub(super) struct Control {
     /// The target of the last session: used for leaving when ClusterSet and Secret are deleted together.
     last: Option<Target>,
     /// Our place among the members, as that session knew it.
-    place: Shared<Option<usize>>,
+    place: Shared<Option<Place>>,
 }
 
 impl Control {

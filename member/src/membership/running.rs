@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::membership::Membership;
 use futures::future::join_all;
-use kit::{boot::Env, client::Credential, index::Shared};
+use kit::{boot::Env, client::Credential, crowd::Place, index::Shared};
 use kube::Client;
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -41,7 +41,7 @@ impl Running {
         (env, features, home, token_life): (&Env, &Features, &Home, Duration),
         target: &Target,
         (leader, credential): (Client, Credential),
-        place: Shared<Option<usize>>,
+        place: Shared<Option<Place>>,
         lets_go: Option<String>,
     ) -> Self {
         tracing::info!(

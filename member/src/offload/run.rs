@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Instant};
 
 use api::{label, membership::Wire, unwritten::OFFLOADING};
 use futures::{FutureExt, future::BoxFuture};
-use kit::{drive::before, index::Readers, watch::Watches, write::Writer};
+use kit::{crowd::Place, drive::before, index::Readers, watch::Watches, write::Writer};
 use presence::{leases::News, vouch::Vouching};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -110,8 +110,9 @@ impl Run for OffloadingRun {
         &self.none
     }
 
-    fn take_turns(&self, place: Option<usize>) {
-        self.area.take_turns(place);
+    /// Services come first.
+    fn take_turns(&self, place: Option<Place>) {
+        self.area.take_turns(place.map(|place| place.in_round(1)));
         self.exchanges.take_turns(place);
     }
 

@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, time::Instant};
 use api::{ServiceName, label, membership::Wire, unwritten::SERVICES};
 use futures::{FutureExt, future::BoxFuture};
 use kit::{
+    crowd::Place,
     drive::{before, drive},
     index::{Readers, Shared},
     watch::Watches,
@@ -171,7 +172,9 @@ impl Run for ServicesRun {
         .boxed()
     }
 
-    fn take_turns(&self, place: Option<usize>) {
+    /// With what the session watches, this is all that fits into one round.
+    fn take_turns(&self, place: Option<Place>) {
+        let place = place.map(|place| place.in_round(0));
         self.leader.take_turns(place);
         self.reporting.watches().take_turns(place);
     }

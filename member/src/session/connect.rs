@@ -15,6 +15,7 @@ use api::{antrea::Members, label, lease::LeaseView, membership::Wire, view::Meta
 use k8s_openapi::api::core::v1::Namespace;
 use kit::{
     boot::Env,
+    crowd::Place,
     failure::{Failure, classify},
     index::Shared,
     watch::Guard,
@@ -45,7 +46,7 @@ pub(super) struct Start {
     /// Whether the leader's Lease tells of other members.
     pub(super) hearing: Hearing,
     /// Our place among the members, who may have to list when we do; none in the first session of a process with this leader.
-    pub(super) place: Shared<Option<usize>>,
+    pub(super) place: Shared<Option<Place>>,
 }
 
 /// How the Leases of other members are heard.
@@ -59,7 +60,7 @@ pub(super) enum Hearing {
 }
 
 impl Start {
-    pub(super) fn new(noted: Option<Wire>, place: Shared<Option<usize>>) -> Self {
+    pub(super) fn new(noted: Option<Wire>, place: Shared<Option<Place>>) -> Self {
         let wire = noted.unwrap_or_default();
         let antrea = if wire == Wire::Antrea { Members::everyone() } else { Members::default() };
         Self {

@@ -8,7 +8,10 @@ use futures::{
     future::{BoxFuture, join_all},
     stream::FuturesUnordered,
 };
-use kit::watch::{Trouble, Watches};
+use kit::{
+    crowd::Place,
+    watch::{Trouble, Watches},
+};
 use presence::leases::News;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +44,7 @@ impl Blind {
 
 impl Table {
     /// What is listed of the Common Area waits for its turn.
-    pub(super) fn take_turns(&self, place: Option<usize>) {
+    pub(super) fn take_turns(&self, place: Option<Place>) {
         self.runs().for_each(|run| run.take_turns(place));
     }
 

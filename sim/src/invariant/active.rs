@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use api::{lease::replica_of, name};
 use cli::objects::SYSTEM;
 
-use super::{Author, Invariant, Write};
+use super::{Invariant, Write};
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Active {
-    /// The replica that holds the Lease, by its cluster and name. After a restore nobody does until somebody writes it.
+    /// The replica that holds the Lease, by its cluster and name. After a restore, or a write of somebody else, nobody does until a replica writes it.
     holders: BTreeMap<(String, String), String>,
 }
 
@@ -18,7 +18,7 @@ impl Active {
     fn note(&mut self, write: &Write<'_>) {
         let lease = (write.cluster.to_owned(), write.name.to_owned());
         let holder = write.after.and_then(|lease| lease["spec"]["holderIdentity"].as_str());
-        match holder.filter(|holder| !holder.is_empty() && *write.author != Author::Restore) {
+        match holder.filter(|holder| !holder.is_empty() && write.daemon().is_some()) {
             Some(holder) => drop(self.holders.insert(lease, replica_of(holder).to_owned())),
             None => drop(self.holders.remove(&lease)),
         }
@@ -57,7 +57,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::invariant::testkit::{by, replica, write};
+    use crate::invariant::{
+        Author,
+        testkit::{by, replica, write},
+    };
 
     #[test]
     fn a_replica_writes_nothing_while_another_one_holds_the_lease() {
@@ -89,6 +92,8 @@ mod tests {
                 && service(&mut active, &one)
                 && service(&mut active, &two)
         );
+        assert!(hold(&mut active, &two, "east-1_z") && !service(&mut active, &one));
+        assert!(hold(&mut active, &Author::Other, "east-0_x") && service(&mut active, &two));
         assert!(hold(&mut active, &one, "") && service(&mut active, &two));
     }
 }

@@ -11,7 +11,7 @@ use kit::planted::Defect;
 
 /// Runs chaos on the simulated ground, by seeds, and shows those that fail.
 ///
-/// Each run is a ClusterSet of three clusters in virtual time: users export and change Services, daemons are killed, links break, the leader's cluster is
+/// Each run is a ClusterSet of three to five clusters in virtual time: users export and change Services, daemons are killed, links break, clusters are
 /// restored. It fails if an invariant is broken at any write, or if the clusters do not have what users want when it is over.
 #[derive(Parser)]
 pub(crate) struct Args {

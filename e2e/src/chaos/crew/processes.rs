@@ -19,7 +19,7 @@ use crate::{
     detour::detour,
     disturbed::Side,
     faults::{Fault, Link},
-    fixture::{CLUSTERS, World},
+    fixture::World,
     metrics::Metrics,
     waiting::eventually,
 };
@@ -46,7 +46,8 @@ impl Processes {
     pub(super) async fn of(world: &'static World) -> Self {
         let mut crew =
             Self { world, links: BTreeMap::new(), replicas: BTreeMap::new(), away: Mutex::default() };
-        let roles = Role::of(&CLUSTERS);
+        let clusters: Vec<_> = world.clusters().iter().map(|cluster| cluster.name.as_str()).collect();
+        let roles = Role::of(&clusters);
         join_all(roles.iter().map(|role| world.end(role.daemon(), End::Stop))).await;
         for &role in &roles {
             crew.take_on(role).await;

@@ -12,6 +12,7 @@ use e2e::{
     cluster_set::status,
     daemon::{End, LEADER},
     fixture::{AREA, CLUSTERS, SET, World, alone},
+    promised::{BACK, promised},
     seen::{event, holds, imported, not_imported, right, says},
     waiting::eventually,
 };
@@ -116,7 +117,7 @@ fn r58_what_a_member_exports_goes_when_it_is_silent_for_too_long_and_comes_back_
         })
         .await;
         let after = eventually("both take part again", both).await;
-        e2e::note!("back {:.2} s after contact", contact.elapsed().as_secs_f64());
+        promised("what was evicted is back", contact.elapsed(), BACK);
         assert_eq!((after.vip, after.endpoints), (before.vip, before.endpoints));
         eventually("the other one is there again", || imported(west, ns, "alone")).await;
         east_is(world, "Connected").await;

@@ -5,6 +5,7 @@ use std::fs;
 use api::{cluster_set::ClusterSet, label};
 use e2e::{
     cluster::Cluster,
+    daemon::End,
     fixture::{SET, SYSTEM, alone},
     seen::{imported, right},
     tunnel::Tunnels,
@@ -67,8 +68,20 @@ fn a_leader_behind_a_proxy_is_reached_by_it_under_another_name() {
         let log =
             fs::read_to_string(world.real().fleet.dir().join("logs").join(format!("{EAST}.log"))).unwrap();
         assert!(!log.contains("secret@") && !log.contains("wrong@"), "a password is in the log");
+        // The environment names the proxy, and the own API server is reached without it.
+        via(east, None, Some("kubernetes")).await;
+        world.end(EAST, End::Stop).await;
+        let made = tunnels.made();
+        let daemon = world.daemon(EAST).spec.clone().env("HTTPS_PROXY", tunnels.url("secret"));
+        world.real().fleet.run(daemon).await.unwrap();
+        change("10.2.0.5").await;
+        follows(leader, ns, "10.2.0.5").await;
+        assert!(tunnels.made() > made);
+
+        world.end(EAST, End::Stop).await;
         via(east, None, None).await;
         world.leader_is_at("east", &hub.server()).await;
+        world.start(EAST).await;
         world.member_says("east", CONNECTED).await;
         drop(tunnels);
         change("10.2.0.4").await;

@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 
 use api::{
-    cluster_set::ClusterSet, condition::AntreaCondition, label, membership, resource_export::ResourceExport,
+    ServiceName, cluster_set::ClusterSet, condition::AntreaCondition, label, membership, name,
+    resource_export::ResourceExport,
 };
 use e2e::{
     cluster::Cluster,
     cluster_set::imports_complete,
-    fixture::{AREA, SET, SYSTEM, World, alone},
+    fixture::{AREA, CLUSTERS, SET, SYSTEM, World, alone, shared},
+    record,
     seen::{imported, says},
-    waiting::eventually,
+    waiting::{always, eventually},
 };
 use k8s_openapi::api::{
     core::v1::{ConfigMap, Node, Service, ServiceAccount},
@@ -159,6 +161,64 @@ fn addresses_of_nodes_and_api_servers_of_the_importer_get_no_traffic() {
         west.delete::<EndpointSlice>("default", "kubernetes").await;
         Api::<Node>::all(west.client.clone()).delete("machine", &DeleteParams::default()).await.unwrap();
         imports(west, &ns, &all).await;
+        world.release(&ns).await;
+    });
+}
+
+/// Addresses that mean something else on every node: loopback, link-local, multicast, unspecified.
+const OF_EVERY_NODE: [(&str, &str); 9] = [
+    ("IPv4", "127.0.0.1"),
+    ("IPv4", "169.254.169.254"),
+    ("IPv4", "224.0.0.1"),
+    ("IPv4", "0.0.0.0"),
+    ("IPv6", "::1"),
+    ("IPv6", "fe80::1"),
+    ("IPv6", "ff02::1"),
+    ("IPv6", "::"),
+    ("IPv6", "::ffff:10.1.0.1"),
+];
+
+/// A hostile member writes its records by itself.
+#[e2e::test]
+fn addresses_that_mean_something_else_on_every_node_are_imported_nowhere() {
+    shared(async |world| {
+        let ns = world.namespace("every-node", &CLUSTERS).await;
+        let (leader, web) = (world.leader(), ServiceName::new(&ns, "web"));
+        let _: ResourceExport = leader.create(AREA, record::service("north", &web)).await;
+        let _: ResourceExport = leader.create(AREA, record::slice("north", &web, RIGHT)).await;
+        let mut bad = Vec::new();
+        for (number, (family, address)) in OF_EVERY_NODE.into_iter().enumerate() {
+            let mut record = record::slice("north", &web, address);
+            let name = name::slice_export("north", &web, &format!("bad-{number}"));
+            record["metadata"]["name"] = json!(name);
+            record["spec"]["endpointSlice"]["addressType"] = json!(family);
+            let _: ResourceExport = leader.create(AREA, record).await;
+            bad.push((name, address));
+        }
+        for (name, address) in &bad {
+            eventually(&format!("{address} is refused"), || async {
+                let record = leader.api::<ResourceExport>(AREA).get(name).await;
+                let status = record.map_err(|error| error.to_string())?.status.unwrap_or_default();
+                let said = status.conditions.first().and_then(|said| said.reason.as_deref());
+                if said == Some("InvalidSlice") { Ok(()) } else { Err(format!("{status:?}")) }
+            })
+            .await;
+        }
+        let good = [format!("{RIGHT}:8080")];
+        for cluster in CLUSTERS {
+            let of_north = || async {
+                let seen = imported(world.cluster(cluster), &ns, "web").await?;
+                let seen = seen.addresses("north").iter().map(ToString::to_string).collect::<Vec<_>>();
+                if seen == good { Ok(()) } else { Err(format!("{cluster}: {seen:?}")) }
+            };
+            eventually("the rest is imported", of_north).await;
+            always("nothing else is", of_north).await;
+        }
+        let withdrawn = json!({"spec": {"service": {"withdrawn": true}}});
+        let _: ResourceExport = leader.patch(AREA, &name::service_export("north", &web), &withdrawn).await;
+        for (name, _) in &bad {
+            leader.delete::<ResourceExport>(AREA, name).await;
+        }
         world.release(&ns).await;
     });
 }

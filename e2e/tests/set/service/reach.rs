@@ -12,6 +12,7 @@ use e2e::{
     cluster_set::status,
     daemon::End,
     fixture::{AREA, CLUSTERS, SET, SYSTEM, World, alone},
+    promised::{BACK, DEMOTED, promised},
     seen::{self, event, imported, imported_slices, right},
     waiting::{always, eventually},
     watched::Watched,
@@ -106,8 +107,10 @@ fn a_cluster_that_does_not_answer_is_demoted_where_another_serves_and_comes_back
         .await;
         import_says(here, ns, "web", "Reachable").await;
 
+        let silent = Instant::now();
         of_east.fall_silent().await;
         are_ready("demoted", here, ns, (false, true)).await;
+        promised("endpoints of a cluster that does not answer are not ready", silent.elapsed(), DEMOTED);
         let message = import_says(here, ns, "web", "ClustersDemoted").await;
         assert!(message.contains("east since 20"), "{message}");
         import_says(here, ns, "alone", "ClustersUnreached").await;
@@ -140,7 +143,7 @@ fn a_cluster_that_does_not_answer_is_demoted_where_another_serves_and_comes_back
         of_east.answer();
         are_ready("back", here, ns, (true, true)).await;
         let (back, contact) = (begun.elapsed(), of_east.reached().unwrap() - begun);
-        e2e::note!("back {:.2} s after contact", (back.saturating_sub(contact)).as_secs_f64());
+        promised("they are ready again", back.saturating_sub(contact), BACK);
         set_says(world, "Complete").await;
         let message = import_says(here, ns, "web", "ClustersKept").await;
         assert!(message.contains("east since 20"), "{message}");

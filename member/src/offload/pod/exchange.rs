@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 use api::offload::names;
 use ipnet::IpNet;
 use kit::{
+    crowd::{LISTS, Place},
     drive::{before, drive, resume},
     index::Shared,
     queue::{Outcome, Queue},
@@ -156,9 +157,14 @@ impl Exchanges {
         }
     }
 
-    /// Those that run list when it is our turn. One that begins does so at once: which hosts there are is known by lists that waited.
-    pub(crate) fn take_turns(&self, place: Option<usize>) {
-        self.running.with(|running| running.values().for_each(|exchange| exchange.area.take_turns(place)));
+    /// Those that run list when it is our turn, after what is not about one host. One that begins does so at once: which hosts there are is known by lists that waited.
+    pub(crate) fn take_turns(&self, place: Option<Place>) {
+        self.running.with(|running| {
+            for (number, exchange) in running.values().enumerate() {
+                let round = 2 + number / LISTS as usize;
+                exchange.area.take_turns(place.map(|place| place.in_round(round)));
+            }
+        });
     }
 
     fn added(&self, host: &str, stop: &CancellationToken) -> Option<Exchange> {
