@@ -1,5 +1,5 @@
-//! How tests wait: for conditions, with generous limits. The time that a wait took is printed, never asserted; times that the documentation promises
-//! are ([`promised`](crate::promised)).
+//! How tests wait: for conditions, with generous limits. The time that a wait took is printed, never asserted but in virtual
+//! time ([`promised`](crate::promised)).
 
 use std::time::{Duration, Instant};
 
