@@ -21,7 +21,10 @@ pub use self::{
     clusters::ClusterRow,
     table::{names, text},
 };
-use crate::{Error, KubeContext, cluster::Cluster};
+use crate::{
+    Error, KubeContext,
+    cluster::{Cluster, now},
+};
 
 /// Rows of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +112,7 @@ pub async fn get(options: &GetOptions) -> Result<Listing, Error> {
     for context in &options.contexts {
         clusters.push(Cluster::open(context).await?);
     }
-    let now = Timestamp::now();
+    let now = now(&clusters);
     if options.listed == Listed::Clusters {
         let (rows, not_looked_at) = clusters::clusters(&clusters, now).await;
         let is_unseen = not_looked_at.len() == clusters.len();
