@@ -54,7 +54,13 @@ pub struct Gathered {
 /// [`Error::Kubeconfig`], [`Error::Argument`] if the file exists, [`Error::File`] if it cannot be written.
 pub async fn gather(options: &GatherOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<Gathered, Error> {
     let target = Target::new(&options.to, options.replace)?;
-    let (clusters, mut missing) = clusters(&options.contexts).await?;
+    let (clusters, notes) = clusters(&options.contexts).await?;
+    for note in notes {
+        say(&format!("note: {note}"));
+    }
+    let names: Vec<_> = clusters.iter().map(|(cluster, _)| cluster.name.as_str()).collect();
+    say(&format!("asking {}", names.join(", ")));
+    let mut missing = Vec::new();
     let mut asked = ask(&clusters, say).await;
     let seen = asked.iter().filter(|asked| asked.seen.away.is_none()).count();
     for asked in &mut asked {

@@ -97,7 +97,8 @@ fn valued(text: &str, at: usize) -> (std::ops::Range<usize>, bool) {
     let quotes = ["\\\"", "\"", "'"];
     if let Some(quote) = quotes.into_iter().find(|quote| text[start..].starts_with(quote)) {
         let start = start + quote.len();
-        let end = text[start..].find(quote).map_or(text.len(), |length| start + length);
+        let line = text[start..].split('\n').next().unwrap_or_default();
+        let end = start + line.find(quote).unwrap_or(line.len());
         return (start..end, true);
     }
     let is_end = |char: char| char.is_whitespace() || ",;\"'\\)}]&".contains(char);

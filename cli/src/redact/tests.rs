@@ -171,6 +171,8 @@ fn lines_are_counted_and_what_was_cut_is_not_cut_again() {
     let places: Vec<_> = cuts.iter().map(|cut| cut.place.as_str()).collect();
     assert_eq!(places, ["line 2", "line 6", "line 7"]);
     assert_eq!(Redactor::default().text(&left), (left.clone(), vec![]));
+    let open = "password: \"planted\nthe next line \"stays\"";
+    assert_eq!(Redactor::default().text(open).0, open.replace("planted", "[cut: credential by its name]"));
 }
 
 #[test]
