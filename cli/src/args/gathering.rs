@@ -31,7 +31,12 @@ pub(super) async fn write(args: GatherArgs) -> Result<Outcome, Error> {
         return Ok(Outcome::Unseen);
     }
     let (to, files, cuts) = (options.to.display(), gathered.files, gathered.cuts);
-    aside(&format!("wrote {to}: {files} files; cut in {cuts} places, which cut.txt in it names"));
-    aside("Secrets are in it by name, key and size alone. Look through it before you pass it on.");
+    let cut = match cuts {
+        0 => "nothing in them looked like a credential".to_owned(),
+        1 => "one credential was cut, see cut.txt in it".to_owned(),
+        _ => format!("{cuts} credentials were cut, see cut.txt in it"),
+    };
+    aside(&format!("wrote {to}: {files} files; {cut}"));
+    aside("Of Secrets it has names, keys and sizes. Look through it before you pass it on.");
     Ok(Outcome::Well)
 }

@@ -189,6 +189,28 @@ mod tests {
         assert!(names("--all-contexts --kubeconfig /nowhere").unwrap_err().contains("/nowhere"));
     }
 
+    #[derive(Parser)]
+    struct Bundled {
+        #[command(flatten)]
+        clusters: Looked,
+    }
+
+    #[test]
+    fn a_bundle_that_cannot_be_read_is_no_wrong_usage_and_a_kubeconfig_beside_it_is() {
+        let of = |line: &str| {
+            let words = ["why", "--bundle", "/nowhere/b.tgz"].into_iter().chain(line.split_whitespace());
+            Bundled::try_parse_from(words).map(|line| Vec::<KubeContext>::try_from(line.clusters))
+        };
+        for line in ["", "--context west", "--contexts west,hub", "--all-contexts", "--leader-context hub"] {
+            let error = of(line).unwrap().unwrap_err();
+            assert_eq!(error.exit_code(), 3, "{error}");
+            assert!(error.to_string().starts_with("/nowhere/b.tgz: "), "{error}");
+        }
+        for line in ["--kubeconfig x", "--as jane", "--request-timeout 1"] {
+            assert!(of(line).is_err(), "{line}");
+        }
+    }
+
     #[test]
     fn a_cluster_is_asked_as_somebody_else_and_for_so_long() {
         let of = |line: &str| {

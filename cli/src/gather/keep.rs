@@ -29,37 +29,34 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// How the names begin of all that Freeport installs outside of Namespaces.
 const OURS: &str = "freeport";
 
-/// What is shared by the clusters: Namespace and name of each Service that is exported or imported.
+/// What is shared by the clusters: by Namespace, the names of Services that are exported, imported, or made for an import.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    services: BTreeSet<(String, String)>,
+    services: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Wanted {
     /// What these clusters share.
     pub(super) fn of(all: &[Asked]) -> Self {
-        let answers = all.iter().flat_map(|asked| &asked.answers);
-        let mut services = BTreeSet::new();
-        for (path, list) in answers {
+        let mut services = BTreeMap::<_, BTreeSet<_>>::new();
+        for (path, list) in all.iter().flat_map(|asked| &asked.answers) {
             let plural = path.rsplit('/').next().unwrap_or_default();
             let (namespace, name) = match plural {
                 "serviceexports" | "serviceimports" => ("/metadata/namespace", "/metadata/name"),
                 "resourceexports" | "resourceimports" => ("/spec/namespace", "/spec/name"),
                 _ => continue,
             };
-            services.extend(
-                items(list).iter().filter_map(|item| Some((text(item, namespace)?, text(item, name)?))),
-            );
+            let named = |item: &Value| Some((text(item, namespace)?, text(item, name)?));
+            for (namespace, name) in items(list).iter().filter_map(named) {
+                let names = services.entry(namespace).or_default();
+                names.extend([name::imported_service(&name), name]);
+            }
         }
         Self { services }
     }
 
-    /// Whether a Service is shared, or is that of an import.
     fn has(&self, namespace: &str, service: &str) -> bool {
-        let is_it = |(of, name): &(String, String)| {
-            of == namespace && (name == service || name::imported_service(name) == service)
-        };
-        self.services.iter().any(is_it)
+        self.services.get(namespace).is_some_and(|names| names.contains(service))
     }
 }
 

@@ -191,3 +191,41 @@ fn nothing_that_is_installed_looks_like_a_credential() {
         }
     }
 }
+
+#[test]
+fn any_text_is_read_to_its_end() {
+    let line = "QUFB".repeat(20);
+    let parts = [
+        "é",
+        "鍵",
+        "token",
+        "secret",
+        "authorization",
+        ":",
+        "=",
+        "\"",
+        "\\\"",
+        "\\n",
+        "--",
+        "://",
+        "@",
+        "Bearer ",
+        "eyJ",
+        "eyJh.eyJh.",
+        "-----BEGIN ",
+        "PRIVATE KEY-----",
+        "-----END ",
+        &line,
+        "\n",
+        " ",
+    ];
+    for first in parts {
+        for second in parts {
+            for third in parts {
+                let text = format!("{first}{second}{third}é");
+                let (left, cuts) = Redactor::default().text(&text);
+                assert_eq!(left == text, cuts.is_empty(), "{text:?} -> {left:?}");
+            }
+        }
+    }
+}
