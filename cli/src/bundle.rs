@@ -89,14 +89,10 @@ impl Bundle {
 
     /// A client whose API server is the bundle.
     pub(crate) fn client(&self, cluster: &Seen) -> Client {
-        let (bundle, folder) = (self.clone(), cluster.folder.clone());
+        let (bundle, seen) = (self.clone(), cluster.clone());
         let answer = move |request: http::Request<kube::client::Body>| {
-            let held = &bundle.held;
-            let cluster = held.manifest.clusters.iter().find(|cluster| cluster.folder == folder);
-            let answer = cluster
-                .ok_or_else(|| replay::Silent("the bundle has no such cluster".to_owned()))
-                .and_then(|cluster| replay::answer(&held.files, cluster, held.manifest.taken_at, &request));
-            std::future::ready(answer)
+            let Held { manifest, files, .. } = &*bundle.held;
+            std::future::ready(replay::answer(files, &seen, manifest.taken_at, &request))
         };
         Client::new(tower::service_fn(answer), cluster.namespace.clone())
     }

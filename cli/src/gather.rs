@@ -103,7 +103,10 @@ async fn ask(clusters: &[(Cluster, String)], say: &mut (dyn FnMut(&str) + Send))
         done.push((at, asked));
     }
     done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, asked)| asked).collect()
+    let mut all: Vec<_> = done.into_iter().map(|(_, asked)| asked).collect();
+    let own = clusters.iter().zip(&mut all);
+    join_all(own.map(|((cluster, _), asked)| Box::pin(read::read_own(cluster, asked)))).await;
+    all
 }
 
 /// Logs and metrics of the daemons.

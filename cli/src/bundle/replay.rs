@@ -16,7 +16,7 @@ use super::{Files, manifest::Seen, selector};
 /// No answer, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Silent(pub(super) String);
+pub(super) struct Silent(String);
 
 /// Path of the file with the answer to a request for this path.
 pub(crate) fn file(folder: &str, path: &str) -> String {

@@ -75,7 +75,7 @@ pub(super) async fn uid(cluster: &Cluster) -> Option<String> {
     system.ok()?.uid()
 }
 
-/// Reads everything. `namespace`: that of the context, for whoever may not read others.
+/// Reads what takes long, and is not about the moment. `namespace`: that of the context, for whoever may not read others.
 pub(super) async fn read(cluster: &Cluster, namespace: &str) -> Asked {
     let mut asked = Asked {
         seen: Seen {
@@ -102,16 +102,23 @@ pub(super) async fn read(cluster: &Cluster, namespace: &str) -> Asked {
     asked.seen.clock_ahead = Box::pin(clock::ahead(cluster))
         .await
         .map(|ahead| i64::try_from(ahead.as_millis()).unwrap_or_default());
-    let own = kinds::of_cluster().into_iter().chain(kinds::of_system());
-    asked.lists(cluster, own.collect()).await;
-    asked.objects_of(cluster, kinds::named().into()).await;
-    let areas = asked.areas();
-    asked.lists(cluster, areas.iter().flat_map(|area| kinds::of_area(area)).collect()).await;
-    let files = asked.dns_files();
-    asked.objects_of(cluster, files).await;
-    let elsewhere = [SYSTEM, namespace].into_iter().map(str::to_owned).chain(areas);
+    asked.lists(cluster, kinds::of_cluster()).await;
+    let elsewhere = [SYSTEM, namespace].into_iter().map(str::to_owned).chain(asked.areas());
     asked.everywhere(cluster, &elsewhere.collect::<Vec<_>>()).await;
     asked
+}
+
+/// Reads Leases and all else in the Namespaces of Freeport: of all clusters at about the same time.
+pub(super) async fn read_own(cluster: &Cluster, asked: &mut Asked) {
+    if asked.seen.away.is_some() {
+        return;
+    }
+    asked.objects_of(cluster, kinds::named().into()).await;
+    let files = asked.dns_files();
+    asked.objects_of(cluster, files).await;
+    let areas = asked.areas();
+    let of_areas = areas.iter().flat_map(|area| kinds::of_area(area));
+    asked.lists(cluster, of_areas.chain(kinds::of_system()).collect()).await;
 }
 
 /// Why nothing can be known of the cluster, if that is so.

@@ -115,9 +115,9 @@ async fn everything_is_there_but_credentials_and_what_is_missing_is_named() {
         [
             "east: no answer",
             "west/1: 3 logs and metrics",
-            "west/1: 5 objects",
+            "west/1: 3 objects",
             "west:1: 3 logs and metrics",
-            "west:1: 5 objects",
+            "west:1: 3 objects",
         ]
     );
     for (path, content) in &files {
