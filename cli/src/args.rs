@@ -6,6 +6,7 @@ mod color;
 mod completing;
 mod duration;
 mod explaining;
+mod gathering;
 mod getting;
 mod installing;
 mod leaving;
@@ -15,6 +16,7 @@ mod reaching;
 mod rejoining;
 mod revoking;
 mod showing;
+mod versioning;
 
 use std::{io::Write, process::ExitCode};
 
@@ -25,6 +27,7 @@ use self::{
     checking::CheckArgs,
     completing::CompletionArgs,
     explaining::{ExplainArgs, WhyArgs},
+    gathering::GatherArgs,
     getting::GetArgs,
     installing::{InitArgs, JoinArgs, Leader},
     leaving::LeaveArgs,
@@ -33,6 +36,7 @@ use self::{
     rejoining::RejoinArgs,
     revoking::RevokeArgs,
     showing::StatusArgs,
+    versioning::VersionArgs,
 };
 use crate::{Error, dns, init, join, leave, rejoin};
 
@@ -86,6 +90,15 @@ enum Command {
     Check(CheckArgs),
     /// Explain a code that `freeport why` or `freeport check` names. Asks no cluster.
     Explain(ExplainArgs),
+    /// Write what a report of a problem needs into one file. Changes nothing.
+    ///
+    /// Objects of Freeport and those they stand for, Events, logs and metrics of the daemons, versions. `freeport status`, `get`, `check` and `why`
+    /// answer from that file with --bundle. What looks like a credential is cut. Exits with 0, or with 3 if no cluster could be looked at.
+    Gather(GatherArgs),
+    /// Show versions: of this program and of what clusters have. Changes nothing.
+    ///
+    /// Exits with 0 also if no cluster answers.
+    Version(VersionArgs),
     /// Print the script with which a shell completes command lines.
     ///
     /// It offers contexts of the kubeconfig, and Namespaces, Services and cluster IDs of the current context's cluster if that answers within 300 ms.
@@ -186,11 +199,11 @@ fn aside(line: &str) {
 /// Those of [`init`], [`join`], [`rejoin()`], [`leave()`], [`dns()`] and [`status`](status::status).
 pub async fn run(args: Args) -> Result<Outcome, Error> {
     let mut printed = Ok(());
-    let outcome = run_as(args, &mut |line| {
+    let outcome = Box::pin(run_as(args, &mut |line| {
         if printed.is_ok() {
             printed = showing::print_marked(&format!("{line}\n"));
         }
-    })
+    }))
     .await?;
     printed.map(|()| outcome)
 }
@@ -213,6 +226,8 @@ async fn run_as(args: Args, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcom
         Command::Get(args) => return getting::show(args).await,
         Command::Why(args) => return explaining::show(args).await,
         Command::Check(args) => return checking::show(args).await,
+        Command::Gather(args) => return gathering::write(args).await,
+        Command::Version(args) => return versioning::show(args).await,
         Command::Completion(args) => return completing::script(&args),
         Command::Explain(args) => return explaining::explain(&args),
         Command::Leave(args) => leave(&args.try_into()?, say).await?,

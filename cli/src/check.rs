@@ -7,7 +7,7 @@
 //! | `clock` | how far the clock of an API server is ahead |
 //! | `shown` | the report as a table, in short, or as JSON |
 
-mod clock;
+pub(crate) mod clock;
 mod look;
 mod shown;
 
@@ -20,8 +20,13 @@ use picture::{
     code::Code,
 };
 
+pub(crate) use self::look::installed;
 pub use self::shown::Form;
-use crate::{Error, KubeContext, cluster::Cluster, look::each_once};
+use crate::{
+    Error, KubeContext,
+    cluster::{Cluster, now},
+    look::each_once,
+};
 
 /// How long to wait before another look.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -88,7 +93,7 @@ async fn once(clusters: &[Cluster], options: &CheckOptions) -> Checked {
     let uid = |cluster: &Known| (cluster.context.clone(), cluster.uid.clone().ok());
     let (known, notes) = each_once(known, uid);
     let notes = notes.iter().map(|note| format!("note: {note}")).collect();
-    let as_of = Timestamp::now();
+    let as_of = now(clusters);
     let report = judge(&known, as_of).narrowed(&options.only, &options.skip);
     Checked { as_of, notes, report }
 }

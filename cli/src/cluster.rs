@@ -1,4 +1,6 @@
-//! Reaching a cluster with the kubeconfig of whoever runs the command.
+//! Reaching a cluster with the kubeconfig of whoever runs the command, or the bundle that it is in ([`bundled`]).
+
+mod bundled;
 
 use std::{
     fmt::{Debug, Display},
@@ -8,7 +10,7 @@ use std::{
 };
 
 use api::view::{Meta, Named};
-use k8s_openapi::{ByteString, api::core::v1::Namespace};
+use k8s_openapi::{ByteString, api::core::v1::Namespace, jiff::Timestamp};
 use kit::list::Pages;
 use kube::{
     Api, Client, Config, Resource, ResourceExt,
@@ -21,11 +23,14 @@ use serde_json::json;
 
 use crate::{
     Error,
+    bundle::Bundle,
     dynamic::Dynamic,
     error::{Failure, classify},
     objects::Object,
     proxy,
 };
+
+pub(crate) use self::bundled::now;
 
 /// How long one request may take, unless a flag says it. After that the server is taken not to answer.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
@@ -39,6 +44,8 @@ pub struct KubeContext {
     pub name: Option<String>,
     /// As whom, and for how long.
     pub login: Login,
+    /// What answers in the place of the cluster.
+    pub bundle: Option<Bundle>,
 }
 
 /// How the API server is asked, beside the kubeconfig.
@@ -59,9 +66,10 @@ impl Display for KubeContext {
             Some(name) => write!(f, "context {name:?} of ")?,
             None => f.write_str("current context of ")?,
         }
-        match &self.file {
-            Some(file) => write!(f, "{}", file.display()),
-            None => f.write_str("the default kubeconfig"),
+        match (&self.bundle, &self.file) {
+            (Some(bundle), _) => f.write_str(bundle.path()),
+            (None, Some(file)) => write!(f, "{}", file.display()),
+            (None, None) => f.write_str("the default kubeconfig"),
         }
     }
 }
@@ -72,6 +80,9 @@ type Unusable = Box<dyn std::error::Error + Send + Sync>;
 impl KubeContext {
     /// All contexts of the kubeconfig, the current one first.
     pub(crate) fn all(&self) -> Result<Vec<Self>, Error> {
+        if let Some(bundle) = &self.bundle {
+            return Ok(self.bundled(bundle));
+        }
         let config = self.read()?;
         let mut names: Vec<_> = config.contexts.into_iter().map(|entry| entry.name).collect();
         names.sort_by_key(|name| config.current_context.as_ref() != Some(name));
@@ -80,6 +91,9 @@ impl KubeContext {
 
     /// Namespace that the context names, else `default`, as for kubectl.
     pub(crate) fn namespace(&self) -> Result<String, Error> {
+        if let Some(bundle) = &self.bundle {
+            return Ok(self.seen(bundle)?.namespace.clone());
+        }
         let config = self.read()?;
         let context = self.context(&config)?.1;
         Ok(context.and_then(|context| context.namespace.clone()).unwrap_or_else(|| "default".into()))
@@ -133,6 +147,8 @@ pub(crate) struct Cluster {
     pub(crate) client: Client,
     /// How long one request may take.
     pub(crate) limit: Duration,
+    /// When it was asked, if a bundle answers in its place.
+    pub(crate) taken_at: Option<Timestamp>,
 }
 
 impl Cluster {
@@ -152,6 +168,9 @@ impl Cluster {
 
     /// Reads the kubeconfig only: for whoever may have too few rights to ask who the API server is.
     pub(crate) async fn open(context: &KubeContext) -> Result<Self, Error> {
+        if let Some(bundle) = &context.bundle {
+            return Self::bundled(context, bundle);
+        }
         let unusable = |source| context.unusable(source);
         let file = context.read()?;
         let (name, chosen) = context.context(&file)?;
@@ -181,6 +200,7 @@ impl Cluster {
             uid: String::new(),
             client,
             limit: context.login.limit.unwrap_or(REQUEST_LIMIT),
+            taken_at: None,
         })
     }
 

@@ -119,6 +119,14 @@ pub enum Error {
         /// Why.
         source: serde_json::Error,
     },
+    /// A bundle cannot be used. Its message ends with what to try.
+    #[error("{}: {reason}", path.display())]
+    Bundle {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// A file cannot be written.
     #[error("{}: {source}", path.display())]
     File {
@@ -171,7 +179,22 @@ impl Error {
             | Self::WriteRefused { .. }
             | Self::Yaml { .. }
             | Self::Json { .. }
+            | Self::Bundle { .. }
             | Self::File { .. } => 3,
+        }
+    }
+
+    /// Why a request failed, without what was asked for and where.
+    pub(crate) fn cause(&self) -> String {
+        match self {
+            Self::Request { source, .. } if let kube::Error::Api(status) = &**source => {
+                status.message.clone()
+            }
+            Self::Request { source, .. } => brief(source).trim_start_matches("no answer: ").to_owned(),
+            Self::NoAnswer { server, limit, .. } => {
+                format!("{server} gave no answer in {} s", limit.as_secs())
+            }
+            other => other.to_string(),
         }
     }
 

@@ -21,7 +21,10 @@ pub use self::{
     clusters::ClusterRow,
     table::{names, text},
 };
-use crate::{Error, KubeContext, cluster::Cluster};
+use crate::{
+    Error, KubeContext,
+    cluster::{Cluster, now},
+};
 
 /// Rows of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +145,7 @@ pub async fn get(options: &GetOptions) -> Result<Listing, Error> {
     for context in &options.contexts {
         clusters.push(Cluster::open(context).await?);
     }
-    let now = Timestamp::now();
+    let now = now(&clusters);
     let (namespace, labels) = (options.namespace.as_deref(), options.labels.as_str());
     let held = async |labels| held(&clusters, namespace, labels).await;
     let (rows, looked) = match options.listed {

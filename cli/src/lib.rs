@@ -13,6 +13,10 @@
 //! | [`get()`] | what several clusters export and import |
 //! | [`why()`] | why a Service of another cluster cannot be used |
 //! | [`check()`] | what is wrong with clusters and the set that they are |
+//! | [`gather()`] | what a report of a problem needs, in one file |
+//! | [`version()`] | versions of this program and of clusters |
+//! | [`Bundle`] | what was gathered, which answers in the place of clusters |
+//! | `redact` | cuts credentials |
 //! | `look` | reads parts of a cluster, gaps included |
 //! | `outside` | whether a daemon runs outside of its cluster |
 //! | `part` | one part of what an API server is asked for, or why it is not there |
@@ -39,6 +43,7 @@
 
 pub mod args;
 mod bind;
+mod bundle;
 mod check;
 mod cluster;
 mod deletion;
@@ -46,6 +51,7 @@ mod dns;
 mod dynamic;
 mod eraser;
 mod error;
+mod gather;
 mod get;
 mod holder;
 mod image;
@@ -65,11 +71,13 @@ mod printable;
 mod probe;
 mod proxy;
 mod ranges;
+mod redact;
 mod refused;
 mod rejoin;
 mod rollout;
 mod run;
 pub mod status;
+mod version;
 mod view;
 mod wait;
 mod warning;
@@ -82,10 +90,12 @@ pub use crate::{
         ApiServiceOptions, Halves, Offer, OfferOptions, ProvideOptions, Provided, RemoveOptions,
         bind_apiservice, offer, offer_text, offers, provide, remove,
     },
+    bundle::Bundle,
     check::{CheckOptions, Checked, Form as CheckForm, check},
     cluster::{KubeContext, Login},
     dns::{DnsOptions, Namespaced, dns},
     error::Error,
+    gather::{GatherOptions, Gathered, gather},
     get::{ClusterRow, GetOptions, Listed, Listing, Rows, get, names as listed_names, text as listed_text},
     init::{InitOptions, init},
     join::{JoinOptions, join},
@@ -105,6 +115,7 @@ pub use crate::{
     rejoin::{RejoinOptions, rejoin},
     run::{Daemons, Part, Run},
     status::{StatusOptions, status},
+    version::{ClusterVersions, Crd, Daemon, Features, VersionOptions, Versions, version},
     why::{Why, WhyOptions, why},
 };
 

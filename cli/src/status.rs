@@ -36,7 +36,7 @@ pub struct StatusOptions {
 /// [`Error::Kubeconfig`], and [`Error::Request`] if the server does not answer or does not accept the credential.
 pub async fn status(options: &StatusOptions) -> Result<Report, Error> {
     let cluster = Cluster::open(&options.cluster).await?;
-    of(&cluster, options.cluster_set.as_deref(), Timestamp::now()).await
+    of(&cluster, options.cluster_set.as_deref(), cluster.now()).await
 }
 
 /// Reads a cluster that was opened, at the time `now`.

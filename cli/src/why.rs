@@ -5,13 +5,16 @@ mod look;
 
 use api::ServiceName;
 use futures::future::join_all;
-use k8s_openapi::jiff::Timestamp;
 use picture::{
     cluster::Cluster as Known,
     why::{Picture, why as walk},
 };
 
-use crate::{Error, KubeContext, cluster::Cluster, look::each_once};
+use crate::{
+    Error, KubeContext,
+    cluster::{Cluster, now},
+    look::each_once,
+};
 
 /// What to look at.
 #[derive(Clone, Debug)]
@@ -44,6 +47,7 @@ pub async fn why(options: &WhyOptions) -> Result<Why, Error> {
     }
     let looks = clusters.iter().map(|cluster| Box::pin(look::look(cluster, &options.service)));
     let known = join_all(looks).await;
+    let now = now(&clusters);
     let uid = |cluster: &Known| (cluster.context.clone(), cluster.uid.clone().ok());
     let (clusters, notes) = each_once(known, uid);
     let mut lines: Vec<_> = notes.iter().map(|note| format!("note: {note}")).collect();
@@ -55,7 +59,7 @@ pub async fn why(options: &WhyOptions) -> Result<Why, Error> {
         lines.push("no cluster could be looked at".to_owned());
         return Ok(Why { lines, found: None });
     }
-    let picture = Picture { service: options.service.clone(), clusters, now: Timestamp::now() };
+    let picture = Picture { service: options.service.clone(), clusters, now };
     let walk = walk(&picture, options.from.as_deref()).map_err(Error::Argument)?;
     lines.extend(walk.text());
     Ok(Why { lines, found: Some(!walk.findings.is_empty()) })
@@ -80,6 +84,7 @@ mod tests {
             file: Some(file.path().into()),
             name: Some(name.into()),
             login: login.clone(),
+            bundle: None,
         };
         let options = WhyOptions {
             service: ServiceName::new("shop", "web"),

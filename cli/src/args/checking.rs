@@ -8,7 +8,7 @@ use picture::code::Code;
 use super::{
     Outcome, aside,
     duration::duration,
-    reaching::Several,
+    reaching::Looked,
     showing::{print, print_marked},
 };
 use crate::{CheckForm, CheckOptions, Error, check};
@@ -16,7 +16,7 @@ use crate::{CheckForm, CheckOptions, Error, check};
 #[derive(ClapArgs, Debug)]
 pub(super) struct CheckArgs {
     #[command(flatten)]
-    several: Several,
+    clusters: Looked,
     /// Form.
     #[arg(short, long, value_enum, default_value_t = CheckForm::Table)]
     output: CheckForm,
@@ -27,14 +27,14 @@ pub(super) struct CheckArgs {
     #[arg(long, value_name = "CODE", value_delimiter = ',')]
     skip: Vec<Code>,
     /// Look again for so long while that may help.
-    #[arg(long, value_name = "DURATION", default_value = "0", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "0", value_parser = duration, conflicts_with = "bundle")]
     wait: Duration,
 }
 
 /// Prints what is wrong with clusters; whether something is.
 pub(super) async fn show(args: CheckArgs) -> Result<Outcome, Error> {
-    let CheckArgs { several, output, only, skip, wait } = args;
-    let options = CheckOptions { contexts: several.try_into()?, only, skip, wait };
+    let CheckArgs { clusters, output, only, skip, wait } = args;
+    let options = CheckOptions { contexts: clusters.try_into()?, only, skip, wait };
     let checked = Box::pin(check(&options)).await?;
     let text = checked.text(output)?;
     match output {

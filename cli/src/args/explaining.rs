@@ -6,7 +6,7 @@ use picture::code::{Code, entry};
 
 use super::{
     Outcome,
-    reaching::Several,
+    reaching::Looked,
     showing::{print, print_marked},
 };
 use crate::{Error, WhyOptions, printable::printable, why};
@@ -20,7 +20,7 @@ pub(super) struct WhyArgs {
     #[arg(long, value_name = "CLUSTER")]
     from: Option<String>,
     #[command(flatten)]
-    clusters: Several,
+    clusters: Looked,
 }
 
 impl TryFrom<WhyArgs> for WhyOptions {

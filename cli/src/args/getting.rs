@@ -4,7 +4,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use super::{
     Outcome, aside,
-    reaching::Several,
+    reaching::Looked,
     showing::{json, print},
 };
 use crate::{Error, GetOptions, Listed, get, listed_names, listed_text, printable::printable};
@@ -32,7 +32,7 @@ pub(super) struct GetArgs {
     #[arg(long)]
     no_headers: bool,
     #[command(flatten)]
-    clusters: Several,
+    clusters: Looked,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

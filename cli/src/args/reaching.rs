@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::Args as ClapArgs;
 
 use super::duration::duration;
-use crate::{Error, KubeContext, Login};
+use crate::{Bundle, Error, KubeContext, Login};
 
 /// One cluster.
 #[derive(ClapArgs, Debug)]
@@ -46,6 +46,46 @@ pub(super) struct Several {
     leader_context: Option<String>,
     #[command(flatten)]
     login: LoginArgs,
+    /// What answers in their place.
+    #[arg(skip)]
+    bundle: Option<Bundle>,
+}
+
+/// Several clusters, or a bundle in their place.
+#[derive(ClapArgs, Debug)]
+pub(super) struct Looked {
+    #[command(flatten)]
+    several: Several,
+    #[command(flatten)]
+    bundle: BundleArgs,
+}
+
+impl TryFrom<Looked> for Vec<KubeContext> {
+    type Error = Error;
+
+    /// Of a bundle all clusters are looked at, unless some are named.
+    fn try_from(args: Looked) -> Result<Self, Error> {
+        let Looked { mut several, bundle } = args;
+        let Some(bundle) = bundle.read()? else { return several.try_into() };
+        several.all_contexts |= several.context.is_none() && several.contexts.is_empty();
+        several.bundle = Some(bundle);
+        several.try_into()
+    }
+}
+
+/// A bundle.
+#[derive(ClapArgs, Debug)]
+pub(super) struct BundleArgs {
+    /// Bundle of freeport gather to look at; no cluster is asked.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "user", "request_timeout"])]
+    bundle: Option<PathBuf>,
+}
+
+impl BundleArgs {
+    /// The bundle, if one is named.
+    pub(super) fn read(&self) -> Result<Option<Bundle>, Error> {
+        self.bundle.as_deref().map(Bundle::read).transpose()
+    }
 }
 
 /// Limit of each request unless a flag says it: somebody waits, and other clusters are looked at meanwhile.
@@ -55,7 +95,10 @@ impl TryFrom<Several> for Vec<KubeContext> {
     type Error = Error;
 
     fn try_from(args: Several) -> Result<Self, Error> {
-        let of = |name| args.login.context(args.kubeconfig.clone(), name).within(LOOK);
+        let of = |name| {
+            let context = args.login.context(args.kubeconfig.clone(), name).within(LOOK);
+            KubeContext { bundle: args.bundle.clone(), ..context }
+        };
         let mut contexts = match (args.all_contexts, args.contexts.is_empty()) {
             (true, _) => of(None).all()?,
             (false, true) => vec![of(args.context)],
@@ -95,7 +138,7 @@ impl LoginArgs {
     pub(super) fn context(&self, file: Option<PathBuf>, name: Option<String>) -> KubeContext {
         let login =
             Login { user: self.user.clone(), groups: self.groups.clone(), limit: self.request_timeout };
-        KubeContext { file, name, login }
+        KubeContext { file, name, login, bundle: None }
     }
 }
 
@@ -144,6 +187,28 @@ mod tests {
         let all = format!("--all-contexts --kubeconfig {}", file.path().display());
         assert_eq!(names(&all), some(&["west", "hub", "east"]));
         assert!(names("--all-contexts --kubeconfig /nowhere").unwrap_err().contains("/nowhere"));
+    }
+
+    #[derive(Parser)]
+    struct Bundled {
+        #[command(flatten)]
+        clusters: Looked,
+    }
+
+    #[test]
+    fn a_bundle_that_cannot_be_read_is_no_wrong_usage_and_a_kubeconfig_beside_it_is() {
+        let of = |line: &str| {
+            let words = ["why", "--bundle", "/nowhere/b.tgz"].into_iter().chain(line.split_whitespace());
+            Bundled::try_parse_from(words).map(|line| Vec::<KubeContext>::try_from(line.clusters))
+        };
+        for line in ["", "--context west", "--contexts west,hub", "--all-contexts", "--leader-context hub"] {
+            let error = of(line).unwrap().unwrap_err();
+            assert_eq!(error.exit_code(), 3, "{error}");
+            assert!(error.to_string().starts_with("/nowhere/b.tgz: "), "{error}");
+        }
+        for line in ["--kubeconfig x", "--as jane", "--request-timeout 1"] {
+            assert!(of(line).is_err(), "{line}");
+        }
     }
 
     #[test]

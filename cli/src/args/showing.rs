@@ -5,8 +5,12 @@ use std::io::{ErrorKind, Write};
 use clap::{Args as ClapArgs, ValueEnum};
 use serde::Serialize;
 
-use super::{Outcome, color::marked, reaching::Where};
-use crate::{Error, StatusOptions, status};
+use super::{
+    Outcome,
+    color::marked,
+    reaching::{BundleArgs, Where},
+};
+use crate::{Error, KubeContext, StatusOptions, status};
 
 #[derive(ClapArgs, Debug)]
 pub(super) struct StatusArgs {
@@ -15,6 +19,8 @@ pub(super) struct StatusArgs {
     clusterset: Option<String>,
     #[command(flatten)]
     place: Where,
+    #[command(flatten)]
+    bundle: BundleArgs,
     /// Form of the report.
     #[arg(short, long, value_enum, default_value_t = ReportForm::Text)]
     output: ReportForm,
@@ -30,8 +36,8 @@ pub(super) enum ReportForm {
 
 /// Prints the report; whether all is well.
 pub(super) async fn show(args: StatusArgs) -> Result<Outcome, Error> {
-    let report =
-        status::status(&StatusOptions { cluster: args.place.into(), cluster_set: args.clusterset }).await?;
+    let cluster = KubeContext { bundle: args.bundle.read()?, ..KubeContext::from(args.place) };
+    let report = status::status(&StatusOptions { cluster, cluster_set: args.clusterset }).await?;
     shown(&report, args.output, status::text, report.is_well())
 }
 

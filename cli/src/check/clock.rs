@@ -7,12 +7,12 @@ use kube::client::Body;
 use crate::cluster::Cluster;
 
 /// Asks the API server; none if it does not say.
-pub(super) async fn ahead(cluster: &Cluster) -> Option<SignedDuration> {
+pub(crate) async fn ahead(cluster: &Cluster) -> Option<SignedDuration> {
     let request = Request::get("/version").body(Body::empty()).ok()?;
-    let asked = Timestamp::now();
+    let asked = cluster.now();
     let answer = cluster.request("ask for the time", cluster.client.send(request)).await.ok()?;
     let date = answer.headers().get(DATE)?.to_str().ok()?;
-    between(date, asked, Timestamp::now())
+    between(date, asked, cluster.now())
 }
 
 /// What follows from a date that was said after `asked` and before `answered`.

@@ -101,7 +101,10 @@ async fn server(cluster: &Cluster) -> Seen<Server> {
 }
 
 /// Those of these CRDs that are there.
-async fn installed(cluster: &Cluster, names: &BTreeSet<&str>) -> Seen<Vec<Meta<CustomResourceDefinition>>> {
+pub(crate) async fn installed(
+    cluster: &Cluster,
+    names: &BTreeSet<&str>,
+) -> Seen<Vec<Meta<CustomResourceDefinition>>> {
     let crds = Api::<Meta<CustomResourceDefinition>>::all(cluster.client.clone());
     let read = names.iter().map(|name| Box::pin(get(cluster, &crds, format!("CRD {name}"), name)));
     let mut there = Vec::new();

@@ -58,6 +58,11 @@ impl Clusters {
         run(&self.freeport, line, &[("KUBECONFIG", &self.world.real().fleet.kubeconfig())], "").await
     }
 
+    /// Runs `freeport` where there is no kubeconfig.
+    pub(crate) async fn freeport_alone(&self, line: &str) -> Ran {
+        run(&self.freeport, line, &[("KUBECONFIG", Path::new("/nowhere"))], "").await
+    }
+
     /// Runs `kubectl` with the words of `line`; it finds `kubectl-freeport` in its PATH.
     pub(crate) async fn kubectl(&self, line: &str) -> Ran {
         self.kubectl_reading(line, "").await

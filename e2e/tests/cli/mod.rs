@@ -10,6 +10,7 @@ pub(crate) mod program;
 
 mod dns;
 mod force;
+mod gather;
 mod get;
 mod leave;
 mod offloading;

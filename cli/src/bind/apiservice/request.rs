@@ -89,6 +89,7 @@ impl Contract {
             uid: String::new(),
             client,
             limit: consumer.limit,
+            taken_at: None,
         };
         Ok(Self { provider, namespace: target.namespace.clone() })
     }

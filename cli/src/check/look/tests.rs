@@ -119,6 +119,7 @@ fn cluster(is_refused: fn(&str) -> bool) -> Cluster {
         uid: String::new(),
         client: Client::new(tower::service_fn(answer), "default"),
         limit: Duration::from_secs(5),
+        taken_at: None,
     }
 }
 

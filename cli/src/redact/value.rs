@@ -1,0 +1,29 @@
+//! Whether a value may be a credential, by its looks.
+
+/// What is written in the place of a credential, or says that there is none.
+const PLAIN: [&str; 8] = ["true", "false", "null", "none", "nil", "redacted", "<redacted>", "***"];
+
+/// Shortest credential that has a field of its own.
+const MIN: usize = 4;
+
+/// Length from which a word without digits is no word of a sentence.
+const LONG: usize = 16;
+
+/// Whether the value of a field that holds credentials is one.
+pub(super) fn may_be_one(value: &str) -> bool {
+    let is_plain = PLAIN.iter().any(|plain| value.eq_ignore_ascii_case(plain));
+    value.len() >= MIN && !is_plain && !value.starts_with("[cut: ")
+}
+
+/// Whether it may be a word of a sentence, or a name.
+pub(super) fn is_word(value: &str) -> bool {
+    value.len() < LONG && !value.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// Whether it looks random: a name does not.
+pub(super) fn is_random(value: &str) -> bool {
+    let has = |what: fn(&u8) -> bool| value.bytes().any(|byte| what(&byte));
+    let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
+    let is_hex = value.len() >= 2 * LONG && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+    value.len() >= LONG && is_mixed || is_hex
+}
