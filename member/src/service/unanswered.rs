@@ -13,33 +13,13 @@ use api::{
     condition::{Condition, Status, Verdict},
     mcs::NO_READY_ENDPOINTS,
 };
+use rules::unanswered::Unanswered;
 
-/// There is none.
-pub(crate) const NO_ENDPOINTS: &str = "NoEndpoints";
-/// There are some, and none is ready.
-pub(crate) const NOT_READY: &str = "NotReady";
-/// There are some, and none has a port of the Service.
-pub(crate) const PORT_MISMATCH: &str = "PortMismatch";
 /// One can answer again.
 const READY: &str = "EndpointsReady";
 
 /// How long it has to last.
 const LASTS: Duration = Duration::from_secs(5);
-
-/// Why nobody answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unanswered {
-    /// In CamelCase.
-    pub(crate) reason: &'static str,
-    /// A sentence.
-    pub(crate) message: String,
-}
-
-impl Unanswered {
-    pub(crate) fn new(reason: &'static str, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
-    }
-}
 
 /// The Services of which no endpoint can answer and nothing is said yet, and since when.
 #[derive(Debug, Default)]
@@ -67,7 +47,7 @@ impl Lasting {
             return (said.map(|_| well()), Some(left));
         }
         self.0.remove(service);
-        (Some(Verdict::new(NO_READY_ENDPOINTS, Status::True, why.reason, why.message)), None)
+        (Some(why.verdict()), None)
     }
 
     /// Nothing is to be said of a Service that is neither exported nor imported.
@@ -82,6 +62,7 @@ mod tests {
     use api::condition::conditions;
     use jiff::Timestamp;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use rules::unanswered::{NO_ENDPOINTS, NOT_READY};
 
     use super::*;
 
