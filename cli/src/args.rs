@@ -11,6 +11,7 @@ mod installing;
 mod leaving;
 mod naming;
 mod offloading;
+mod planning;
 mod reaching;
 mod rejoining;
 mod revoking;
@@ -30,6 +31,7 @@ use self::{
     leaving::LeaveArgs,
     naming::DnsArgs,
     offloading::{OffloadArgs, UnoffloadArgs},
+    planning::PlanArgs,
     rejoining::RejoinArgs,
     revoking::RevokeArgs,
     showing::StatusArgs,
@@ -84,6 +86,12 @@ enum Command {
     /// addresses differ. One cause gives one FAILED line, with a code and a command to try; what follows from it is skipped. Exits with 0
     /// if nothing is FAILED, with 1 if something is, with 3 if no cluster could be looked at.
     Check(CheckArgs),
+    /// Predict what a change of exports does in the whole ClusterSet. Changes nothing.
+    ///
+    /// From ServiceExports and Services in files, or the end of an export, and from what the clusters hold, by the rules of the leader and the
+    /// members: each Service as it will be, conditions of its exports, endpoints before and after, writes. Exits with 0 if nothing is wrong,
+    /// with 1 on a conflict, a refusal or an import that loses its last endpoint, with 3 if no cluster could be looked at.
+    Plan(PlanArgs),
     /// Explain a code that `freeport why` or `freeport check` names. Asks no cluster.
     Explain(ExplainArgs),
     /// Print the script with which a shell completes command lines.
@@ -213,6 +221,7 @@ async fn run_as(args: Args, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcom
         Command::Get(args) => return getting::show(args).await,
         Command::Why(args) => return explaining::show(args).await,
         Command::Check(args) => return checking::show(args).await,
+        Command::Plan(args) => return planning::show(args).await,
         Command::Completion(args) => return completing::script(&args),
         Command::Explain(args) => return explaining::explain(&args),
         Command::Leave(args) => leave(&args.try_into()?, say).await?,

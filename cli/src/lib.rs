@@ -13,6 +13,7 @@
 //! | [`get()`] | what several clusters export and import |
 //! | [`why()`] | why a Service of another cluster cannot be used |
 //! | [`check()`] | what is wrong with clusters and the set that they are |
+//! | [`plan()`] | what a change of exports does in the whole set |
 //! | `look` | reads parts of a cluster, gaps included |
 //! | `outside` | whether a daemon runs outside of its cluster |
 //! | `part` | one part of what an API server is asked for, or why it is not there |
@@ -60,6 +61,7 @@ pub mod objects;
 mod offload;
 mod outside;
 mod part;
+mod plan;
 mod precondition;
 mod printable;
 mod probe;
@@ -100,6 +102,7 @@ pub use crate::{
         },
         unoffload_namespaces, use_peer,
     },
+    plan::{PlanFrom, PlanOptions, Predicted, look_for_plan, plan},
     probe::Probe,
     ranges::{AddressRanges, Cidrs},
     rejoin::{RejoinOptions, rejoin},

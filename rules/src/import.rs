@@ -48,6 +48,12 @@ pub fn unusable(
     None
 }
 
+/// Somebody else made a ServiceImport of this name.
+pub fn foreign() -> Verdict {
+    let message = "a ServiceImport of this name exists and was not created by Freeport";
+    Verdict::new(READY, Status::False, "NotOurs", message)
+}
+
 /// The import is in place; the clusters `kept` take part only because nobody withdrew their part.
 pub fn in_place(merged: &ServiceImportSpec, kept: &BTreeSet<String>) -> Verdict {
     let mut message = "the imported Service is in place".to_owned();

@@ -31,3 +31,8 @@ impl Unanswered {
         Verdict::new(NO_READY_ENDPOINTS, Status::True, self.reason, self.message)
     }
 }
+
+/// An endpoint can answer again.
+pub fn answered() -> Verdict {
+    Verdict::new(NO_READY_ENDPOINTS, Status::False, "EndpointsReady", "an endpoint can answer")
+}

@@ -13,10 +13,7 @@ use api::{
     condition::{Condition, Status, Verdict},
     mcs::NO_READY_ENDPOINTS,
 };
-use rules::unanswered::Unanswered;
-
-/// One can answer again.
-const READY: &str = "EndpointsReady";
+use rules::unanswered::{Unanswered, answered};
 
 /// How long it has to last.
 const LASTS: Duration = Duration::from_secs(5);
@@ -36,15 +33,14 @@ impl Lasting {
     ) -> (Option<Verdict>, Option<Duration>) {
         let said = have.iter().find(|condition| condition.type_ == NO_READY_ENDPOINTS);
         let is_said = said.is_some_and(|said| said.status == Status::True.as_str());
-        let well = || Verdict::new(NO_READY_ENDPOINTS, Status::False, READY, "an endpoint can answer");
         let Some(why) = why else {
             self.0.remove(service);
-            return (said.map(|_| well()), None);
+            return (said.map(|_| answered()), None);
         };
         let since = *self.0.entry(service.clone()).or_insert(now);
         let left = (since + LASTS).saturating_duration_since(now);
         if !is_said && !left.is_zero() {
-            return (said.map(|_| well()), Some(left));
+            return (said.map(|_| answered()), Some(left));
         }
         self.0.remove(service);
         (Some(why.verdict()), None)
@@ -92,7 +88,7 @@ mod tests {
         let (verdict, wait) = lasting.verdict(&web, not_ready(), &have, later(10));
         assert_eq!((words(&verdict), wait), (Some(("True", NOT_READY.into())), None), "another reason");
         let (verdict, wait) = lasting.verdict(&web, None, &said(&verdict), later(11));
-        assert_eq!((words(&verdict), wait), (Some(("False", READY.into())), None));
+        assert_eq!((words(&verdict), wait), (Some(("False", "EndpointsReady".into())), None));
         let have = said(&verdict);
         assert_eq!(lasting.verdict(&web, none(), &have, later(12)), (verdict, Some(LASTS)), "as it is said");
         lasting.forget(&web);

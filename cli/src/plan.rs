@@ -1,0 +1,104 @@
+//! `freeport plan`: reads a change from files and what clusters hold, and predicts what the change does. Writes nothing. What follows from
+//! what is read is decided in [`picture::plan`].
+//!
+//! | module | reads |
+//! |---|---|
+//! | `files` | objects from YAML |
+//! | `change` | the change |
+//! | `look` | clusters |
+//! | `offline` | clusters from folders |
+
+mod change;
+mod files;
+mod look;
+mod offline;
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use api::ServiceName;
+use futures::future::join_all;
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use picture::plan::{Change, Cluster as Known, Plan, plan as predict};
+
+use crate::{Error, KubeContext, cluster::Cluster, look::each_once};
+
+/// What to predict.
+#[derive(Clone, Debug)]
+pub struct PlanOptions {
+    /// Files and folders with objects to apply.
+    pub files: Vec<PathBuf>,
+    /// Exports to end.
+    pub unexport: Vec<ServiceName>,
+    /// Cluster of the change, by ID or context; without it, the first.
+    pub at: Option<String>,
+    /// Namespace of objects that name none.
+    pub namespace: String,
+    /// Where the clusters are looked at.
+    pub from: PlanFrom,
+}
+
+/// Where clusters are looked at.
+#[derive(Clone, Debug)]
+pub enum PlanFrom {
+    /// At these contexts.
+    Live(Vec<KubeContext>),
+    /// In this folder, which has a folder for each cluster.
+    Offline(PathBuf),
+}
+
+/// What was predicted.
+#[derive(Clone, Debug)]
+pub struct Predicted {
+    /// What was not looked at.
+    pub notes: Vec<String>,
+    /// The plan; none if no cluster could be looked at.
+    pub plan: Option<Plan>,
+}
+
+/// Looks at all clusters at once. A cluster that does not answer costs one limit, and is a note.
+///
+/// # Errors
+/// [`Error::Kubeconfig`], [`Error::File`], and [`Error::Argument`] if a file cannot be read as objects, or the cluster of the change is not
+/// known.
+pub async fn plan(options: &PlanOptions) -> Result<Predicted, Error> {
+    let mut changes = Vec::new();
+    for path in &options.files {
+        changes.extend(change::read(path, &options.namespace)?);
+    }
+    changes.extend(options.unexport.iter().cloned().map(Change::Unexport));
+    let services: BTreeSet<ServiceName> = changes.iter().map(Change::service).collect();
+    let (clusters, mut notes) = match &options.from {
+        PlanFrom::Live(contexts) => live(contexts, &services).await?,
+        PlanFrom::Offline(folder) => (offline::read(folder, options.at.as_deref())?, vec![]),
+    };
+    for cluster in &clusters {
+        let gap = cluster.unseen().map(|gap| format!("{} was not looked at: {gap}", cluster.context));
+        notes.extend(gap);
+    }
+    if clusters.iter().all(|cluster| cluster.unseen().is_some()) {
+        notes.push("no cluster could be looked at".to_owned());
+        return Ok(Predicted { notes, plan: None });
+    }
+    let plan =
+        predict(&clusters, options.at.as_deref(), &changes, Timestamp::now()).map_err(Error::Argument)?;
+    Ok(Predicted { notes, plan: Some(plan) })
+}
+
+/// What the cluster behind a client holds, as far as these Services are concerned.
+pub async fn look_for_plan(name: &str, client: Client, services: &BTreeSet<ServiceName>) -> Known {
+    Box::pin(look::look(&Cluster::of(name, client), services)).await
+}
+
+async fn live(
+    contexts: &[KubeContext],
+    services: &BTreeSet<ServiceName>,
+) -> Result<(Vec<Known>, Vec<String>), Error> {
+    let mut clusters = Vec::new();
+    for context in contexts {
+        clusters.push(Cluster::open(context).await?);
+    }
+    let looks = clusters.iter().map(|cluster| Box::pin(look::look(cluster, services)));
+    let known = join_all(looks).await;
+    Ok(each_once(known, |cluster: &Known| (cluster.context.clone(), cluster.uid.clone().ok())))
+}
