@@ -59,20 +59,55 @@ pub struct Predicted {
 /// Looks at all clusters at once. A cluster that does not answer costs one limit, and is a note.
 ///
 /// # Errors
-/// [`Error::Kubeconfig`], [`Error::File`], and [`Error::Argument`] if a file cannot be read as objects, or the cluster of the change is not
-/// known.
+/// [`Error::Kubeconfig`], and [`Error::Argument`] if a file cannot be read as objects, or the cluster of the change is not known.
 pub async fn plan(options: &PlanOptions) -> Result<Predicted, Error> {
     let mut changes = Vec::new();
     for path in &options.files {
         changes.extend(change::read(path, &options.namespace)?);
     }
     changes.extend(options.unexport.iter().cloned().map(Change::Unexport));
+    match &options.from {
+        PlanFrom::Live(contexts) => {
+            let clusters = opened(contexts).await?;
+            Box::pin(planned(&clusters, options.at.as_deref(), &changes)).await
+        }
+        PlanFrom::Offline(folder) => {
+            let known = offline::read(folder, options.at.as_deref())?;
+            predicted(&known, vec![], options.at.as_deref(), &changes)
+        }
+    }
+}
+
+/// The clusters behind these contexts.
+pub(crate) async fn opened(contexts: &[KubeContext]) -> Result<Vec<Cluster>, Error> {
+    let mut clusters = Vec::new();
+    for context in contexts {
+        clusters.push(Cluster::open(context).await?);
+    }
+    Ok(clusters)
+}
+
+/// What these changes do in the cluster `at`, or in the first one.
+pub(crate) async fn planned(
+    clusters: &[Cluster],
+    at: Option<&str>,
+    changes: &[Change],
+) -> Result<Predicted, Error> {
     let services: BTreeSet<ServiceName> = changes.iter().map(Change::service).collect();
-    let (clusters, mut notes) = match &options.from {
-        PlanFrom::Live(contexts) => live(contexts, &services).await?,
-        PlanFrom::Offline(folder) => (offline::read(folder, options.at.as_deref())?, vec![]),
-    };
-    for cluster in &clusters {
+    let looks = clusters.iter().map(|cluster| Box::pin(look::look(cluster, &services)));
+    let known = join_all(looks).await;
+    let (known, notes) =
+        each_once(known, |cluster: &Known| (cluster.context.clone(), cluster.uid.clone().ok()));
+    predicted(&known, notes, at, changes)
+}
+
+fn predicted(
+    clusters: &[Known],
+    mut notes: Vec<String>,
+    at: Option<&str>,
+    changes: &[Change],
+) -> Result<Predicted, Error> {
+    for cluster in clusters {
         let gap = cluster.unseen().map(|gap| format!("{} was not looked at: {gap}", cluster.context));
         notes.extend(gap);
     }
@@ -80,25 +115,11 @@ pub async fn plan(options: &PlanOptions) -> Result<Predicted, Error> {
         notes.push("no cluster could be looked at".to_owned());
         return Ok(Predicted { notes, plan: None });
     }
-    let plan =
-        predict(&clusters, options.at.as_deref(), &changes, Timestamp::now()).map_err(Error::Argument)?;
+    let plan = predict(clusters, at, changes, Timestamp::now()).map_err(Error::Argument)?;
     Ok(Predicted { notes, plan: Some(plan) })
 }
 
 /// What the cluster behind a client holds, as far as these Services are concerned.
 pub async fn look_for_plan(name: &str, client: Client, services: &BTreeSet<ServiceName>) -> Known {
     Box::pin(look::look(&Cluster::of(name, client), services)).await
-}
-
-async fn live(
-    contexts: &[KubeContext],
-    services: &BTreeSet<ServiceName>,
-) -> Result<(Vec<Known>, Vec<String>), Error> {
-    let mut clusters = Vec::new();
-    for context in contexts {
-        clusters.push(Cluster::open(context).await?);
-    }
-    let looks = clusters.iter().map(|cluster| Box::pin(look::look(cluster, services)));
-    let known = join_all(looks).await;
-    Ok(each_once(known, |cluster: &Known| (cluster.context.clone(), cluster.uid.clone().ok())))
 }

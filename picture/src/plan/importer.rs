@@ -120,7 +120,8 @@ pub(super) fn import(
     } else {
         slices(id, cluster, service, spec, &families, exporters, &clusters)
     };
-    let conditions = conditions(cluster, service, spec, (taken, &families), &slices, exporters, &clusters);
+    let conditions =
+        conditions((id, cluster), service, spec, (taken, &families), &slices, exporters, &clusters);
     Imported {
         spec: ServiceImportSpec { ips, ip_families, ..spec.clone() },
         metadata: given(service, merged.metadata.as_ref()),
@@ -168,7 +169,7 @@ fn slices(
 }
 
 fn conditions(
-    cluster: &Cluster,
+    (id, cluster): (&str, &Cluster),
     service: &ServiceName,
     merged: &ServiceImportSpec,
     (taken, families): (bool, &[String]),
@@ -183,9 +184,10 @@ fn conditions(
     if let Some(unusable) = unusable(&service.name, taken, families, merged) {
         return vec![unusable];
     }
-    let has_endpoints = |id: &str| {
-        let slices = exporters.get(id).map(|exporter| &exporter.slices);
-        slices.is_some_and(|slices| slices.values().any(has_any))
+    // A member knows this of other clusters alone.
+    let has_endpoints = |from: &str| {
+        let exporter = exporters.get(from).filter(|_| from != id);
+        exporter.is_some_and(|exporter| exporter.slices.values().any(has_any))
     };
     let have =
         there.and_then(|there| there.status.0.as_ref().ok()).map(|status| status.conditions.as_slice());

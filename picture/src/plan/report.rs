@@ -80,6 +80,8 @@ pub struct Exported {
 pub struct Importing {
     /// Its ID.
     pub cluster: String,
+    /// How commands name it.
+    pub context: String,
     /// Endpoints that it imports now.
     pub before: Endpoints,
     /// Endpoints that it will import.
@@ -110,6 +112,7 @@ impl Planned {
             let have = Endpoints::of(cluster.imported_slices(service).values());
             (was.is_some() || will.is_some()).then(|| Importing {
                 cluster: id.clone(),
+                context: cluster.context.clone(),
                 before: have,
                 after: will.map(|will| Endpoints::of(will.slices.values())).unwrap_or_default(),
                 import: will.cloned(),
