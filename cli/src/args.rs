@@ -6,6 +6,7 @@ mod color;
 mod completing;
 mod duration;
 mod explaining;
+mod exporting;
 mod getting;
 mod installing;
 mod leaving;
@@ -26,6 +27,7 @@ use self::{
     checking::CheckArgs,
     completing::CompletionArgs,
     explaining::{ExplainArgs, WhyArgs},
+    exporting::{ExportArgs, UnexportArgs},
     getting::GetArgs,
     installing::{InitArgs, JoinArgs, Leader},
     leaving::LeaveArgs,
@@ -86,6 +88,15 @@ enum Command {
     /// addresses differ. One cause gives one FAILED line, with a code and a command to try; what follows from it is skipped. Exits with 0
     /// if nothing is FAILED, with 1 if something is, with 3 if no cluster could be looked at.
     Check(CheckArgs),
+    /// Export Services to the whole ClusterSet.
+    ///
+    /// Shows what the exports do, as `freeport plan` does, creates the ServiceExports in the first of the clusters, and waits until the others
+    /// that are looked at import the Services. Run again, it changes only what differs.
+    Export(ExportArgs),
+    /// End exports of Services.
+    ///
+    /// Shows what that does, and asks if an import loses its last endpoint. Without a terminal that needs --yes.
+    Unexport(UnexportArgs),
     /// Predict what a change of exports does in the whole ClusterSet. Changes nothing.
     ///
     /// From ServiceExports and Services in files, or the end of an export, and from what the clusters hold, by the rules of the leader and the
@@ -221,6 +232,8 @@ async fn run_as(args: Args, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcom
         Command::Get(args) => return getting::show(args).await,
         Command::Why(args) => return explaining::show(args).await,
         Command::Check(args) => return checking::show(args).await,
+        Command::Export(args) => return exporting::start(args, say).await,
+        Command::Unexport(args) => return exporting::end(args, say).await,
         Command::Plan(args) => return planning::show(args).await,
         Command::Completion(args) => return completing::script(&args),
         Command::Explain(args) => return explaining::explain(&args),

@@ -108,8 +108,13 @@ pub async fn export(options: &ExportOptions, say: &mut (dyn FnMut(&str) + Send))
 }
 
 /// Shows what the changes do in the first of the clusters.
-async fn shown(clusters: &[Cluster], changes: &[Change], say: &mut (dyn FnMut(&str) + Send)) -> Result<Plan, Error> {
-    let predicted = Box::pin(planned(clusters, clusters.first().map(|first| first.name.as_str()), changes)).await?;
+async fn shown(
+    clusters: &[Cluster],
+    changes: &[Change],
+    say: &mut (dyn FnMut(&str) + Send),
+) -> Result<Plan, Error> {
+    let predicted =
+        Box::pin(planned(clusters, clusters.first().map(|first| first.name.as_str()), changes)).await?;
     predicted.notes.iter().for_each(|note| say(&format!("note: {}", printable(note))));
     let plan = predicted.plan.ok_or_else(|| Error::Refused {
         cluster: clusters.first().map(|first| first.name.clone()).unwrap_or_default(),

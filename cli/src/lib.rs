@@ -13,6 +13,7 @@
 //! | [`get()`] | what several clusters export and import |
 //! | [`why()`] | why a Service of another cluster cannot be used |
 //! | [`check()`] | what is wrong with clusters and the set that they are |
+//! | [`export()`], [`unexport`] | exports Services, and ends exports |
 //! | [`plan()`] | what a change of exports does in the whole set |
 //! | `look` | reads parts of a cluster, gaps included |
 //! | `outside` | whether a daemon runs outside of its cluster |
@@ -47,6 +48,7 @@ mod dns;
 mod dynamic;
 mod eraser;
 mod error;
+mod export;
 mod get;
 mod holder;
 mod image;
@@ -88,6 +90,7 @@ pub use crate::{
     cluster::{KubeContext, Login},
     dns::{DnsOptions, Namespaced, dns},
     error::Error,
+    export::{DryRun, ExportOptions, UnexportOptions, export, unexport},
     get::{ClusterRow, GetOptions, Listed, Listing, Rows, get, names as listed_names, text as listed_text},
     init::{InitOptions, init},
     join::{JoinOptions, join},

@@ -46,7 +46,8 @@ pub async fn unexport(options: &UnexportOptions, say: &mut (dyn FnMut(&str) + Se
     }
     let loses = plan.services.iter().any(|service| service.losing().next().is_some());
     if loses && !options.yes && !is_confirmed() {
-        let reason = "imports lose their last endpoint; nothing was done. To end the export all the same, add --yes";
+        let reason =
+            "imports lose their last endpoint; nothing was done. To end the export all the same, add --yes";
         return Err(cluster.unconfirmed(reason.to_owned()));
     }
     for service in &options.services {
@@ -75,7 +76,9 @@ async fn delete(cluster: &Cluster, service: &ServiceName) -> Result<(), Error> {
     let found = cluster.request(format!("read ServiceExport {service}"), exports.get(&service.name)).await?;
     let preconditions = Some(Preconditions { uid: found.uid(), resource_version: None });
     let params = DeleteParams { preconditions, ..DeleteParams::default() };
-    cluster.request(format!("delete ServiceExport {service}"), exports.delete(&service.name, &params)).await?;
+    cluster
+        .request(format!("delete ServiceExport {service}"), exports.delete(&service.name, &params))
+        .await?;
     Ok(())
 }
 

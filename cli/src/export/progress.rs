@@ -10,11 +10,7 @@ use picture::{
 };
 
 use super::{dns_name, reached};
-use crate::{
-    Error,
-    cluster::Cluster,
-    rollout::wait,
-};
+use crate::{Error, cluster::Cluster, rollout::wait};
 
 /// Waits for one Service, and says where it is and how long that took. Whether it is well.
 pub(super) async fn exported(
@@ -46,21 +42,26 @@ pub(super) async fn exported(
     let waiting = |message: &str| say(&format!("waiting for {title}: {message}"));
     let left = limit.saturating_sub(begun.elapsed());
     match wait(left, probe, waiting).await? {
-        Err(missing) => {
-            Err(Error::Timeout { cluster: cluster.name.clone(), missing: format!("{title}: {missing}"), limit })
-        }
+        Err(missing) => Err(Error::Timeout {
+            cluster: cluster.name.clone(),
+            missing: format!("{title}: {missing}"),
+            limit,
+        }),
         Ok(Err(why)) => {
             say(&format!("{}: ServiceExport {title} is not valid: {why}", cluster.name));
             Ok(false)
         }
         Ok(Ok(())) => {
             let names: Vec<_> = expected.iter().map(|importing| importing.cluster.as_str()).collect();
-            let names = if names.is_empty() { "no cluster that was looked at".to_owned() } else { names.join(", ") };
+            let names =
+                if names.is_empty() { "no cluster that was looked at".to_owned() } else { names.join(", ") };
             let seconds = begun.elapsed().as_secs_f64();
             say(&format!("{} is in {names} after {seconds:.1} s", dns_name(service)));
             for lacking in &service.lacking {
                 let namespace = &service.namespace;
-                say(&format!("not in {lacking}: no Namespace {namespace}. try: kubectl --context {lacking} create namespace {namespace}"));
+                say(&format!(
+                    "not in {lacking}: no Namespace {namespace}. try: kubectl --context {lacking} create namespace {namespace}"
+                ));
             }
             Ok(true)
         }

@@ -79,6 +79,11 @@ pub struct Imported {
 }
 
 impl Imported {
+    /// Whether it can be used.
+    pub fn is_ready(&self) -> bool {
+        self.trouble().is_none()
+    }
+
     /// Its condition `Ready`, if it is not ready.
     pub(super) fn trouble(&self) -> Option<&Verdict> {
         self.conditions.iter().find(|said| said.type_ == READY && said.status != Status::True)
