@@ -123,3 +123,68 @@ fn predicted(
 pub async fn look_for_plan(name: &str, client: Client, services: &BTreeSet<ServiceName>) -> Known {
     Box::pin(look::look(&Cluster::of(name, client), services)).await
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const EAST: &str = "
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+- {apiVersion: v1, kind: Pod, metadata: {name: x, namespace: shop}}
+- apiVersion: v1
+  kind: Service
+  metadata: {name: web, namespace: shop}
+  spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ipFamilies: [IPv4], ports: [{name: http, port: 80}]}
+- apiVersion: multicluster.crd.antrea.io/v1alpha2
+  kind: ClusterSet
+  metadata: {name: demo, namespace: freeport-system}
+  spec: {clusterID: east, leaders: [{clusterID: hub}]}
+---
+{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [10.0.0.0/16]}}
+";
+    const EXPORT: &str =
+        "{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, metadata: {name: web}}";
+
+    async fn of(clusters: &[&str], change: &str) -> Result<Plan, String> {
+        let folder = tempfile::tempdir().unwrap();
+        for cluster in clusters {
+            fs::create_dir(folder.path().join(cluster)).unwrap();
+            fs::write(folder.path().join(cluster).join("all.yaml"), EAST).unwrap();
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), change).unwrap();
+        let options = PlanOptions {
+            files: vec![file.path().into()],
+            unexport: vec![],
+            at: None,
+            namespace: "shop".into(),
+            from: PlanFrom::Offline(folder.path().into()),
+        };
+        let predicted = Box::pin(plan(&options)).await.map_err(|error| error.to_string())?;
+        Ok(predicted.plan.unwrap())
+    }
+
+    #[tokio::test]
+    async fn folders_stand_for_clusters() {
+        let plan = of(&["east"], EXPORT).await.unwrap();
+        assert!(plan.is_well(), "{:?}", plan.problems);
+        let web = &plan.services[0];
+        assert_eq!((web.exporters[0].cluster.as_str(), web.importers[0].cluster.as_str()), ("east", "east"));
+        assert!(of(&["east", "west"], EXPORT).await.unwrap_err().ends_with("try: --in east"));
+        assert!(of(&[], EXPORT).await.unwrap_err().contains("no folder of a cluster"));
+    }
+
+    #[tokio::test]
+    async fn a_kind_that_is_not_known_is_named_with_its_place() {
+        let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}}";
+        let said = of(&["east"], &format!("{EXPORT}\n---\n{deployment}\n")).await.unwrap_err();
+        assert!(said.contains(", document 2: plan knows no kind Deployment of apps/v1. try: "), "{said}");
+        let said = of(&["east"], "---\n").await.unwrap_err();
+        assert!(said.contains("no object. try: "), "{said}");
+    }
+}

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `held` | what is known of clusters |
 //! | `change` | the change, and what an API server would refuse of it |
+//! | `condition` | conditions as they are shown |
 //! | `scene` | who takes part |
 //! | `exporter` | what each cluster exports |
 //! | `importer` | what each cluster imports |
@@ -15,6 +16,7 @@
 //! | `text` | the plan for people |
 
 mod change;
+mod condition;
 mod exporter;
 mod held;
 mod importer;

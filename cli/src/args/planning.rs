@@ -25,7 +25,7 @@ pub(super) struct PlanArgs {
     /// Cluster of the change, by ID or context [default: the first].
     #[arg(long = "in", value_name = "CLUSTER")]
     at: Option<String>,
-    /// Namespace of objects that name none [default: that of the first context].
+    /// Namespace of objects without one [default: of the context].
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
     /// Take all from files: a folder for each cluster.

@@ -87,7 +87,7 @@ impl Change {
             }
             Self::Unexport(_) => {
                 if cluster.exports.is_ok() && cluster.export(&service).is_none() {
-                    return Err(refused("not found".to_owned()));
+                    return Err(refused("it does not exist".to_owned()));
                 }
                 let is_it = |export: &Export| {
                     export.namespace().as_ref() == Some(&service.namespace)

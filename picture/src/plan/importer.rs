@@ -68,7 +68,7 @@ pub struct Imported {
     /// What becomes of its address.
     pub address: Address,
     /// Conditions of the ServiceImport.
-    #[serde(serialize_with = "super::said::serialized")]
+    #[serde(serialize_with = "super::condition::serialized")]
     pub conditions: Vec<Verdict>,
     /// Its EndpointSlices, by name.
     #[serde(skip)]

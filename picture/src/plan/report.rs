@@ -70,7 +70,7 @@ pub struct Exported {
     /// Whether the cluster was looked at: otherwise conditions that depend on it alone are missing.
     pub looked_at: bool,
     /// Conditions of its ServiceExport.
-    #[serde(serialize_with = "super::said::serialized")]
+    #[serde(serialize_with = "super::condition::serialized")]
     pub conditions: Vec<Verdict>,
 }
 

@@ -6,14 +6,12 @@ use api::{
     ServiceName,
     condition::Verdict,
     lacking::Lacking,
-    mcs::READY,
     report::{ClusterReportStatus, NotReadyImport},
     resource_import::ResourceImportSpec,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use rules::{reports::Reported, status, unanswered::answered};
-use serde::{Serialize, Serializer};
 
 use super::{
     exporter::Exporter,
@@ -81,29 +79,4 @@ fn not_ready(service: &ServiceName, import: &Imported) -> Option<NotReadyImport>
     let Verdict { reason, message, .. } = import.trouble()?.clone();
     let ServiceName { namespace, name } = service.clone();
     Some(NotReadyImport { namespace, name, reason, message, since: Time(Timestamp::UNIX_EPOCH) })
-}
-
-/// A condition, as `-o json` has it.
-#[derive(Serialize)]
-struct Said<'a> {
-    #[serde(rename = "type")]
-    type_: &'a str,
-    status: &'a str,
-    reason: &'a str,
-    message: &'a str,
-}
-
-pub(super) fn serialized<S: Serializer>(all: &[Verdict], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(all.iter().map(|said| Said {
-        type_: said.type_,
-        status: said.status.as_str(),
-        reason: &said.reason,
-        message: &said.message,
-    }))
-}
-
-/// What the condition says, for people.
-pub(super) fn words(said: &Verdict) -> String {
-    let name = said.type_.rsplit('/').next().unwrap_or(READY);
-    format!("{name} {} {}: {}", said.status.as_str(), said.reason, said.message)
 }

@@ -6,9 +6,9 @@ use api::{
 };
 
 use super::{
+    condition::words,
     importer::{Address, Endpoints, Imported},
     report::{Exported, Importing, Plan, Planned},
-    said::words,
 };
 
 impl Plan {

@@ -4,7 +4,7 @@
 mod compared;
 mod drawn;
 
-use std::{collections::BTreeSet, env};
+use std::{collections::BTreeSet, env, time::Duration};
 
 use api::ServiceName;
 use cli::look_for_plan;
@@ -28,6 +28,8 @@ const TOGETHER: usize = 20;
 /// Sets without [`SETS`].
 const SIMULATED: usize = 100;
 const REAL: usize = 5;
+/// Conditions that wait until something lasts are there after this time.
+const LASTS: Duration = Duration::from_secs(12);
 /// Variable with the number of sets, and that with the seed.
 const SETS: &str = "FREEPORT_PLAN_SETS";
 const SEED: &str = "FREEPORT_PLAN_SEED";
@@ -60,7 +62,7 @@ async fn round(world: &World, ns: &str, mut random: Random, count: usize) {
         create(world, ns, one).await;
     }
     world.settled().await;
-    tokio::time::sleep(std::time::Duration::from_secs(8)).await;
+    tokio::time::sleep(LASTS).await;
 
     let services: BTreeSet<_> = drawn.iter().map(|one| ServiceName::new(ns, &one.name)).collect();
     let looks = CLUSTERS.map(|cluster| {
@@ -75,14 +77,17 @@ async fn round(world: &World, ns: &str, mut random: Random, count: usize) {
     for one in &drawn {
         apply(world, ns, target, one).await;
     }
-    let mut wrong = within(SWEPT, &format!("{ns} is as planned"), async || {
+    // Reports are written at most every ten seconds, and that no endpoint can answer is said when it lasts.
+    world.settled().await;
+    tokio::time::sleep(LASTS).await;
+    within(SWEPT, &format!("{ns}, changed in {target}, is as planned"), async || {
         let wrong = differences(world, &planned).await;
-        if wrong.is_empty() { Ok(wrong) } else { Err(wrong.join("\n")) }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
     })
     .await;
     // It stays so.
     world.settled().await;
-    wrong.extend(differences(world, &planned).await);
+    let wrong = differences(world, &planned).await;
     assert!(wrong.is_empty(), "{ns}, change in {target}:\n{}", wrong.join("\n"));
     world.release(ns).await;
 }

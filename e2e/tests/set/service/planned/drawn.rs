@@ -202,9 +202,12 @@ pub(super) async fn apply(world: &World, ns: &str, target: &str, drawn: &Drawn) 
         let exports = cluster.api::<ServiceExport>(ns);
         match exports.get_opt(name).await.unwrap() {
             None => create_export(cluster, ns, name, spec).await,
-            Some(mut there) => {
-                there.spec = serde_json::from_value(spec.clone()).unwrap();
-                exports.replace(name, &PostParams::default(), &there).await.unwrap();
+            Some(_) => {
+                // The member may write its status meanwhile.
+                let spec = json!({
+                    "exportedLabels": spec["exportedLabels"], "exportedAnnotations": spec["exportedAnnotations"],
+                });
+                let _: ServiceExport = cluster.patch(ns, name, &json!({"spec": spec})).await;
             }
         }
     }
