@@ -6,12 +6,14 @@ mod color;
 mod completing;
 mod duration;
 mod explaining;
+mod exporting;
 mod gathering;
 mod getting;
 mod installing;
 mod leaving;
 mod naming;
 mod offloading;
+mod planning;
 mod reaching;
 mod rejoining;
 mod revoking;
@@ -27,12 +29,14 @@ use self::{
     checking::CheckArgs,
     completing::CompletionArgs,
     explaining::{ExplainArgs, WhyArgs},
+    exporting::{ExportArgs, UnexportArgs},
     gathering::GatherArgs,
     getting::GetArgs,
     installing::{InitArgs, JoinArgs, Leader},
     leaving::LeaveArgs,
     naming::DnsArgs,
     offloading::{OffloadArgs, UnoffloadArgs},
+    planning::PlanArgs,
     rejoining::RejoinArgs,
     revoking::RevokeArgs,
     showing::StatusArgs,
@@ -88,6 +92,21 @@ enum Command {
     /// addresses differ. One cause gives one FAILED line, with a code and a command to try; what follows from it is skipped. Exits with 0
     /// if nothing is FAILED, with 1 if something is, with 3 if no cluster could be looked at.
     Check(CheckArgs),
+    /// Export Services to the whole ClusterSet.
+    ///
+    /// Shows what the exports do, as `freeport plan` does, creates the ServiceExports in the first of the clusters, and waits until the others
+    /// that are looked at import the Services. Run again, it changes only what differs.
+    Export(ExportArgs),
+    /// End exports of Services.
+    ///
+    /// Shows what that does, and asks if an import loses its last endpoint. Without a terminal that needs --yes.
+    Unexport(UnexportArgs),
+    /// Predict what a change of exports does in the whole ClusterSet. Changes nothing.
+    ///
+    /// From ServiceExports and Services in files, or the end of an export, and from what the clusters hold, by the rules of the leader and the
+    /// members: each Service as it will be, conditions of its exports, endpoints before and after, writes. Exits with 0 if nothing is wrong,
+    /// with 1 on a conflict, a refusal or an import that loses its last endpoint, with 3 if no cluster could be looked at.
+    Plan(PlanArgs),
     /// Explain a code that `freeport why` or `freeport check` names. Asks no cluster.
     Explain(ExplainArgs),
     /// Write what a report of a problem needs into one file. Changes nothing.
@@ -228,6 +247,9 @@ async fn run_as(args: Args, say: &mut (dyn FnMut(&str) + Send)) -> Result<Outcom
         Command::Check(args) => return checking::show(args).await,
         Command::Gather(args) => return gathering::write(args).await,
         Command::Version(args) => return versioning::show(args).await,
+        Command::Export(args) => return exporting::start(args, say).await,
+        Command::Unexport(args) => return exporting::end(args, say).await,
+        Command::Plan(args) => return planning::show(args).await,
         Command::Completion(args) => return completing::script(&args),
         Command::Explain(args) => return explaining::explain(&args),
         Command::Leave(args) => leave(&args.try_into()?, say).await?,

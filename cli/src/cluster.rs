@@ -157,6 +157,19 @@ impl Cluster {
         Self::open(context).await?.identified().await
     }
 
+    /// The cluster behind a client.
+    pub(crate) fn of(name: &str, client: Client) -> Self {
+        Self {
+            name: name.to_owned(),
+            server: String::new(),
+            ca: None,
+            tls_server_name: None,
+            uid: String::new(),
+            client,
+            limit: REQUEST_LIMIT,
+        }
+    }
+
     /// Asks the API server who it is.
     pub(crate) async fn identified(mut self) -> Result<Self, Error> {
         let namespaces: Api<Meta<Namespace>> = Api::all(self.client.clone());

@@ -17,6 +17,8 @@
 //! | [`version()`] | versions of this program and of clusters |
 //! | [`Bundle`] | what was gathered, which answers in the place of clusters |
 //! | `redact` | cuts credentials |
+//! | [`export()`], [`unexport`] | exports Services, and ends exports |
+//! | [`plan()`] | what a change of exports does in the whole set |
 //! | `look` | reads parts of a cluster, gaps included |
 //! | `outside` | whether a daemon runs outside of its cluster |
 //! | `part` | one part of what an API server is asked for, or why it is not there |
@@ -51,6 +53,7 @@ mod dns;
 mod dynamic;
 mod eraser;
 mod error;
+mod export;
 mod gather;
 mod get;
 mod holder;
@@ -66,6 +69,7 @@ pub mod objects;
 mod offload;
 mod outside;
 mod part;
+mod plan;
 mod precondition;
 mod printable;
 mod probe;
@@ -95,6 +99,7 @@ pub use crate::{
     cluster::{KubeContext, Login},
     dns::{DnsOptions, Namespaced, dns},
     error::Error,
+    export::{DryRun, ExportOptions, UnexportOptions, export, unexport},
     gather::{GatherOptions, Gathered, gather},
     get::{ClusterRow, GetOptions, Listed, Listing, Rows, get, names as listed_names, text as listed_text},
     init::{InitOptions, init},
@@ -110,6 +115,7 @@ pub use crate::{
         },
         unoffload_namespaces, use_peer,
     },
+    plan::{PlanFrom, PlanOptions, Predicted, look_for_plan, plan},
     probe::Probe,
     ranges::{AddressRanges, Cidrs},
     rejoin::{RejoinOptions, rejoin},

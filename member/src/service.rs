@@ -30,7 +30,6 @@ mod here;
 mod import;
 mod index;
 mod irregular;
-mod keys;
 mod knowledge;
 mod leave;
 mod machines;

@@ -15,6 +15,7 @@
 //! | [`finding`] | one finding: a code, and what is so in these clusters |
 //! | [`listing`] | exports, imports and Services as rows |
 //! | [`check`](mod@check) | judges whole clusters, and the set that they are |
+//! | [`plan`](mod@plan) | predicts what a change of exports does |
 //! | [`why`](mod@why) | walks from the exporters of a Service to one importer, and stops where it is broken |
 //!
 //! No IO and no clock: the time is an argument. What could not be looked at is a [`Gap`](gap::Gap), never an error.
@@ -29,6 +30,7 @@ pub mod gap;
 pub mod listing;
 pub mod member;
 mod near;
+pub mod plan;
 mod said;
 pub mod sign;
 pub mod step;

@@ -27,7 +27,7 @@ impl TryFrom<WhyArgs> for WhyOptions {
     type Error = Error;
 
     fn try_from(args: WhyArgs) -> Result<Self, Error> {
-        let service = service(&args.service)?;
+        let service = service(&args.service, "freeport why shop/web")?;
         Ok(Self { service, from: args.from, contexts: args.clusters.try_into()? })
     }
 }
@@ -35,12 +35,13 @@ impl TryFrom<WhyArgs> for WhyOptions {
 /// What kubectl calls the kind, which is no Namespace that somebody asks about.
 const KINDS: [&str; 4] = ["svc", "service", "services", "serviceexport"];
 
-fn service(text: &str) -> Result<ServiceName, Error> {
+/// Reads `NAMESPACE/NAME`. `example`: a command line that is right.
+pub(super) fn service(text: &str, example: &str) -> Result<ServiceName, Error> {
     let parts = text.split_once('/').filter(|(namespace, name)| {
         is_dns_label(namespace) && is_dns_label(name) && !KINDS.contains(namespace)
     });
     let (namespace, name) = parts.ok_or_else(|| {
-        Error::Argument(format!("{text:?} is no NAMESPACE/NAME of a Service. try: freeport why shop/web"))
+        Error::Argument(format!("{text:?} is no NAMESPACE/NAME of a Service. try: {example}"))
     })?;
     Ok(ServiceName::new(namespace, name))
 }

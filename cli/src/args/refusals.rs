@@ -48,6 +48,10 @@ async fn arguments_that_cannot_be_used_end_with_2() {
     let join = "join --leader-context leader --context west --clusterset";
     for (line, parts) in [
         (format!("{join} demo --cluster-id West"), &["--cluster-id", "\"West\""][..]),
+        ("plan --unexport svc/web".into(), &["\"svc/web\"", "try: freeport plan"]),
+        ("plan -f /nowhere.yaml".into(), &["/nowhere.yaml: ", "try: "]),
+        ("export shop".into(), &["\"shop\"", "try: freeport export shop/web"]),
+        ("unexport shop/web/x --yes".into(), &["try: freeport unexport shop/web"]),
         (format!("{join} demo --cluster-id a.b.c"), &["--cluster-id", "\"a.b.c\""]),
         (format!("{join} De_mo --cluster-id west"), &["--clusterset", "DNS label"]),
         ("init --clusterset De_mo --cluster-id leader".into(), &["--clusterset", "DNS label"]),

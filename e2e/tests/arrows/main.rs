@@ -23,7 +23,7 @@ const CRATES: [(&str, &[&str]); 12] = [
     ("kit", &["api"]),
     ("presence", &["api", "kit", "odd"]),
     ("leader", &["api", "rules", "kit", "presence", "odd"]),
-    ("member", &["api", "kit", "presence", "odd"]),
+    ("member", &["api", "rules", "kit", "presence", "odd"]),
     ("webhook", &["api", "kit", "odd"]),
     ("cli", &["api", "picture", "kit"]),
     ("fleet", &["api", "cli"]),

@@ -26,6 +26,7 @@ mod moments;
 mod names;
 mod namespace;
 mod own;
+mod planned;
 mod ports;
 mod process;
 mod ranges;

@@ -3,15 +3,12 @@
 //! slices, not by way of the leader. Safe to run twice: what is written is a function of what is watched, deletions name
 //! the uid, and nothing is touched that is neither labelled as ours nor written by us.
 
-mod address;
-mod answering;
 mod apply;
 mod continuity;
 mod demote;
 mod doubt;
 mod endpoints;
 mod mark;
-mod metadata;
 mod object;
 mod own;
 mod place;
@@ -19,7 +16,6 @@ mod plan;
 mod reachable;
 mod removal;
 mod room;
-mod slice;
 mod verdict;
 mod withdrawals;
 
@@ -39,6 +35,7 @@ use kit::{
 };
 use kube::Client;
 use presence::vouch::Vouching;
+use rules::import::{address, metadata, slice};
 
 use self::{
     continuity::Writers,

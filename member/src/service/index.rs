@@ -9,11 +9,11 @@ pub(crate) mod limits;
 pub(crate) mod links;
 mod parts;
 pub(crate) mod peer;
-pub(crate) mod reports;
 mod unread;
 pub(crate) mod view;
 
 use kit::index::Readers;
+pub(crate) use rules::reports;
 
 /// The controller of exports, as a reader of entries.
 pub(crate) const EXPORT: Readers = Readers::one(0);

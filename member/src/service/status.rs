@@ -11,9 +11,9 @@ use std::time::Instant;
 use api::{
     ServiceName,
     condition::{AntreaCondition, Condition, Status, Verdict, already_said, conditions},
-    mcs::{CONFLICT, IMPORTED, NO_READY_ENDPOINTS, READY, ServiceExportStatus, VALID},
+    mcs::{CONFLICT, IMPORTED, NO_READY_ENDPOINTS, READY, ServiceExportStatus},
     name,
-    resource_import::{Exporter, Objection},
+    resource_import::Exporter,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -26,27 +26,25 @@ use kit::{
     write::{Error, Writer},
 };
 use kube::Resource;
+use rules::{
+    reports::Reports,
+    status::{
+        EXPORTED, PENDING, conflict, exported, imported as imported_by, kept, not_exported,
+        refused as refused_by_leader, valid, what,
+    },
+};
 
 use self::{
-    imported::{imported, is_news, keep_imported},
+    imported::{is_news, keep_imported},
     pending::Pending,
     unsaid::Unsaid,
 };
 use super::{
-    index::{STATUS, known::Known, reports::Reports, view::Export},
-    keys,
+    index::{STATUS, known::Known, view::Export},
     knowledge::Knowledge,
-    offer::{Invalid, Offered, offered},
+    offer::{Offered, offered},
     unanswered::Lasting,
 };
-
-/// The reason of `Ready` while there is nothing to say yet, or nothing exported.
-const PENDING: &str = "Pending";
-/// The reason of `Ready` when the leader has merged the export.
-const EXPORTED: &str = "Exported";
-/// What is said of an export that cannot be made as it is, beside what is wrong.
-const KEPT: &str = "Until this is corrected, the last valid export is still served: other clusters keep its ports, labels and \
-                    annotations, and follow its endpoints";
 
 /// What there is to say about the ServiceExport: whether the Service can be exported (rules R-8 to R-10), and whether the
 /// leader has it (R-11). Of what cannot be exported as it is, both: what is wrong, and that the last valid export stays.
@@ -54,43 +52,17 @@ fn desired(known: &Known) -> Vec<Verdict> {
     let Offered { offer, invalid } = offered(known);
     let valid = match (&offer, invalid) {
         (None, None) => return vec![],
-        (Some(_), None) => Verdict::new(VALID, Status::True, "Valid", valid(known)),
-        (Some(_), Some(Invalid { reason, message, .. })) => {
-            Verdict::new(VALID, Status::False, reason, format!("{message}. {KEPT}"))
-        }
-        (None, Some(Invalid { reason, message, .. })) => {
-            let not_ready = "not exported, because it is not valid";
-            return vec![
-                Verdict::new(VALID, Status::False, reason, message),
-                Verdict::new(READY, Status::False, PENDING, not_ready),
-            ];
-        }
+        (Some(_), None) => valid(known.entry.export.as_deref()),
+        (Some(_), Some(invalid)) => kept(invalid),
+        (None, Some(invalid)) => return not_exported(invalid).into(),
     };
     // A leader of Antrea's knows of no conflicts but those it refuses a record for.
     let verdict = verdict_on(known).filter(|_| !known.antrea_leads());
     let conflict = verdict.map(|verdict| conflict(&verdict.conflicts));
-    let what = if valid.status == Status::True { "this export" } else { "the last valid export" };
-    let ready = ready(known, what);
-    let imported = (ready.status == Status::True).then(|| imported(known)).flatten();
+    let ready = ready(known, what(&valid));
+    let imported = known.cluster.reports.known().filter(|_| ready.status == Status::True);
+    let imported = imported.map(|reported| imported_by(reported, &known.service));
     [valid, ready].into_iter().chain(conflict).chain(imported).collect()
-}
-
-/// The message of an export that is valid: also which of its labels and annotations the Services of its imports do not get.
-fn valid(known: &Known) -> String {
-    let spec = known.entry.export.as_deref().and_then(|export| export.spec.0.as_ref().ok());
-    let left_out = spec.and_then(keys::said).map(|said| format!(". {said}"));
-    format!("the Service can be exported{}", left_out.unwrap_or_default())
-}
-
-/// All that differs at once (R-37): the reasons joined as the Multi-Cluster Services API wants it (R-39), a sentence for each.
-fn conflict(objections: &[Objection]) -> Verdict {
-    if objections.is_empty() {
-        return Verdict::new(CONFLICT, Status::False, "NoConflicts", "all exports of this Service agree");
-    }
-    let join =
-        |part: fn(&Objection) -> &str, between| objections.iter().map(part).collect::<Vec<_>>().join(between);
-    let (reasons, messages) = (join(|o| &o.reason, ","), join(|o| &o.message, ". "));
-    Verdict::new(CONFLICT, Status::True, reasons, messages)
 }
 
 /// The leader's verdict on our record as it is; one on an older record says nothing about this one.
@@ -123,9 +95,7 @@ fn ready(known: &Known, what: &str) -> Verdict {
         return failed(said(failure));
     }
     match verdict_on(known) {
-        Some(Exporter { refused: Some(refused), .. }) => {
-            failed(format!("{}: {}", refused.reason, refused.message))
-        }
+        Some(Exporter { refused: Some(refused), .. }) => refused_by_leader(refused),
         Some(_) => {
             match known.entry.own_slices.iter().find_map(|(name, slice)| Some((name, slice.failure()?))) {
                 Some((record, failure)) if failure.reason.as_deref() == Some("TooLarge") => {
@@ -137,24 +107,12 @@ fn ready(known: &Known, what: &str) -> Verdict {
                     sliced(known, record),
                     said(failure),
                 )),
-                None => {
-                    let lack = lack(known).unwrap_or_default();
-                    Verdict::new(READY, Status::True, EXPORTED, format!("the leader has merged {what}{lack}"))
-                }
+                None => exported(what, &known.service.namespace, known.cluster.lacking.as_ref()),
             }
         }
         None if Defect::EarlyReady.is_planted() => Verdict::new(READY, Status::True, EXPORTED, "planted"),
         None => pending("the record is written; the leader has not merged it yet"),
     }
-}
-
-/// Names the clusters that do not import the Service because they lack its Namespace.
-fn lack(known: &Known) -> Option<String> {
-    let namespace = &known.service.namespace;
-    let lack = known.cluster.lacking.as_ref()?.lack(namespace)?;
-    Some(format!(
-        ". It is not imported in {lack}, because there is no Namespace {namespace}; create it there if the Service is to be used there"
-    ))
 }
 
 /// While it is not known which clusters lack the Namespace, what was said of that stands.

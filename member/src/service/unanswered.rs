@@ -13,33 +13,10 @@ use api::{
     condition::{Condition, Status, Verdict},
     mcs::NO_READY_ENDPOINTS,
 };
-
-/// There is none.
-pub(crate) const NO_ENDPOINTS: &str = "NoEndpoints";
-/// There are some, and none is ready.
-pub(crate) const NOT_READY: &str = "NotReady";
-/// There are some, and none has a port of the Service.
-pub(crate) const PORT_MISMATCH: &str = "PortMismatch";
-/// One can answer again.
-const READY: &str = "EndpointsReady";
+use rules::unanswered::{Unanswered, answered};
 
 /// How long it has to last.
 const LASTS: Duration = Duration::from_secs(5);
-
-/// Why nobody answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unanswered {
-    /// In CamelCase.
-    pub(crate) reason: &'static str,
-    /// A sentence.
-    pub(crate) message: String,
-}
-
-impl Unanswered {
-    pub(crate) fn new(reason: &'static str, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
-    }
-}
 
 /// The Services of which no endpoint can answer and nothing is said yet, and since when.
 #[derive(Debug, Default)]
@@ -56,18 +33,17 @@ impl Lasting {
     ) -> (Option<Verdict>, Option<Duration>) {
         let said = have.iter().find(|condition| condition.type_ == NO_READY_ENDPOINTS);
         let is_said = said.is_some_and(|said| said.status == Status::True.as_str());
-        let well = || Verdict::new(NO_READY_ENDPOINTS, Status::False, READY, "an endpoint can answer");
         let Some(why) = why else {
             self.0.remove(service);
-            return (said.map(|_| well()), None);
+            return (said.map(|_| answered()), None);
         };
         let since = *self.0.entry(service.clone()).or_insert(now);
         let left = (since + LASTS).saturating_duration_since(now);
         if !is_said && !left.is_zero() {
-            return (said.map(|_| well()), Some(left));
+            return (said.map(|_| answered()), Some(left));
         }
         self.0.remove(service);
-        (Some(Verdict::new(NO_READY_ENDPOINTS, Status::True, why.reason, why.message)), None)
+        (Some(why.verdict()), None)
     }
 
     /// Nothing is to be said of a Service that is neither exported nor imported.
@@ -82,6 +58,7 @@ mod tests {
     use api::condition::conditions;
     use jiff::Timestamp;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use rules::unanswered::{NO_ENDPOINTS, NOT_READY};
 
     use super::*;
 
@@ -111,7 +88,7 @@ mod tests {
         let (verdict, wait) = lasting.verdict(&web, not_ready(), &have, later(10));
         assert_eq!((words(&verdict), wait), (Some(("True", NOT_READY.into())), None), "another reason");
         let (verdict, wait) = lasting.verdict(&web, None, &said(&verdict), later(11));
-        assert_eq!((words(&verdict), wait), (Some(("False", READY.into())), None));
+        assert_eq!((words(&verdict), wait), (Some(("False", "EndpointsReady".into())), None));
         let have = said(&verdict);
         assert_eq!(lasting.verdict(&web, none(), &have, later(12)), (verdict, Some(LASTS)), "as it is said");
         lasting.forget(&web);

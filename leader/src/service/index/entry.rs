@@ -7,7 +7,7 @@ use std::{
 
 use api::{
     ServiceName, name,
-    resource_export::{EndpointsPayload, ServicePayload},
+    resource_export::EndpointsPayload,
     resource_import::{ResourceImport, ResourceImportSpec},
     view::{Lenient, ours},
 };
@@ -16,25 +16,11 @@ use kit::{
     queue::Party,
 };
 use kube::{Resource, ResourceExt, api::ObjectMeta};
+pub(crate) use rules::merge::Offer;
 use serde::{Deserialize, Serialize};
 
 /// The controller that reads entries: `merge`.
 pub(crate) const MERGE: Readers = Readers::one(0);
-
-/// A cluster's Service, by a valid record.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Offer {
-    /// Of the record: identifies what a verdict is about.
-    pub(crate) metadata: ObjectMeta,
-    pub(crate) payload: ServicePayload,
-}
-
-impl Offer {
-    pub(super) fn says_the_same(&self, other: &Self) -> bool {
-        let version = |offer: &Self| (offer.metadata.uid.clone(), offer.metadata.generation);
-        version(self) == version(other) && self.payload == other.payload
-    }
-}
 
 /// All endpoints of a cluster's Service, in one record.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,8 +12,9 @@ use api::{
     view::shortened,
 };
 use kit::{queue::Outcome, write::Error};
+use rules::merge::exported_at;
 
-use super::{Merging, Plan, desired, exported_at};
+use super::{Merging, Plan, desired};
 use crate::service::{
     index::{
         entry::{Offer, ServiceEntry},

@@ -1,11 +1,13 @@
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
-use api::resource_export::ServicePayload;
+use api::resource_export::{ServicePayload, can_be_written};
 use http::{Request, Response};
-use k8s_openapi::api::core::v1::ServicePort as CorePort;
+use k8s_openapi::{api::core::v1::ServicePort as CorePort, apimachinery::pkg::apis::meta::v1::Time};
 use kit::{index::Shared, objects::Change, watch::Latest};
 use kube::{Client, client::Body};
 use proptest::prelude::*;
+
+use rules::merge::{Offer, merge};
 
 use super::*;
 use crate::{feature::fixture, service::index::judged::Judgement};
@@ -269,17 +271,6 @@ proptest! {
             prop_assert_eq!(desired(&service(), &settled), written);
         }
     }
-}
-
-#[test]
-fn the_column_of_exporters_names_three_and_counts_the_rest() {
-    let named = |ids: &[&str]| {
-        let exporter = |id: &&str| Exporter { cluster_id: (*id).into(), ..Exporter::default() };
-        exported_by(&ids.iter().map(exporter).collect::<Vec<_>>())
-    };
-    assert_eq!(named(&[]), None);
-    assert_eq!(named(&["b", "a"]).as_deref(), Some("b, a"));
-    assert_eq!(named(&["e", "d", "c", "b", "a"]).as_deref(), Some("e, d, c and 2 more"));
 }
 
 /// An import that no watch has observed yet may name exporters that this plan does not know. Seed 90 of the hunt lost such an exporter.

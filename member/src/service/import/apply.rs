@@ -19,7 +19,6 @@ use kube::{Resource, ResourceExt};
 
 use super::{
     Importing,
-    answering::unanswered,
     continuity::Writers,
     object::service_import,
     plan::DesiredImport,
@@ -133,7 +132,7 @@ impl Importing {
                     let is_here = !desired.taken && !desired.families.is_empty();
                     let (verdict, wait) = self.unanswered.with(|all| match is_here {
                         true => {
-                            let why = unanswered(known, &desired);
+                            let why = desired.unanswered(known);
                             all.verdict(service, why, have.unwrap_or_default(), Instant::now())
                         }
                         false => all.forget(service),

@@ -10,6 +10,7 @@ use api::{
     resource_import::{MergedMetadata, MergedService},
 };
 use kube::ResourceExt;
+use rules::{import::unanswered, unanswered::Unanswered};
 
 use self::sliced::Sliced;
 pub(super) use self::sliced::own_slices;
@@ -143,6 +144,16 @@ impl DesiredImport {
             slice.endpoints.iter_mut().for_each(|endpoint| endpoint.shared.addresses.retain(&is_admitted));
             slice.endpoints.retain(|endpoint| !endpoint.shared.addresses.is_empty());
         }
+    }
+
+    /// Why nobody answers who connects to the import; none if an endpoint can.
+    pub(super) fn unanswered(&self, known: &Known) -> Option<Unanswered> {
+        let has_endpoints = |cluster: &str| {
+            let slices = known.entry.peers.get(cluster).into_iter().flat_map(BTreeMap::values);
+            slices.into_iter().any(|slice| !slice.endpoints.is_empty())
+        };
+        let slices: Vec<_> = self.slices.iter().chain(&self.held).collect();
+        unanswered(&slices, &self.clusters, has_endpoints)
     }
 
     /// Whether the Service can become what it has to be.

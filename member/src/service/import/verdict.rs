@@ -2,12 +2,12 @@
 
 use api::{
     condition::{Condition, Status, Verdict},
-    family,
     mcs::{NO_READY_ENDPOINTS, READY},
     name,
     words::first_names,
 };
 use kit::write::Error;
+use rules::import::{in_place, unusable};
 
 use super::plan::DesiredImport;
 
@@ -140,36 +140,12 @@ fn slices(names: &[&str]) -> String {
 
 /// Whether the import works here (R-24).
 pub(super) fn ready(import: &str, desired: &DesiredImport, refusals: &Refusals) -> Verdict {
-    if desired.taken {
-        let service = name::imported_service(import);
-        let message =
-            format!("Service {service} exists and was not created by Freeport; Freeport does not change it");
-        return Verdict::new(READY, Status::False, "ServiceNameTaken", message);
-    }
-    if desired.families.is_empty() {
-        let exported = family::said(&desired.merged.ip_families).join(" and ");
-        let message = format!(
-            "this Service has {exported} in the whole set, and this cluster does not have that. If an exporter has another family \
-             that is not used, condition Conflict of its ServiceExport says so"
-        );
-        return Verdict::new(READY, Status::False, "IPFamilyNotSupported", message);
-    }
-    if let Some((reason, message)) = refusals.worst(import) {
-        return Verdict::new(READY, Status::False, reason, message);
-    }
-    let mut message = "the imported Service is in place".to_owned();
-    if !desired.is_headless() && desired.merged.internal_traffic_policy.as_deref() == Some("Local") {
-        message += "; its internalTrafficPolicy is Local: a client reaches only endpoints on its own node, so none of other \
-                    clusters";
-    }
-    if !desired.kept.is_empty() {
-        let kept = desired.kept.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        message += &format!(
-            "; the records of {kept} vanished from the Common Area although {kept} did not withdraw them. Their endpoints and \
-             ports are kept until {kept} confirms that the records are gone or writes them again"
-        );
-    }
-    Verdict::new(READY, Status::True, "Ready", message)
+    let unusable = unusable(import, desired.taken, &desired.families, &desired.merged);
+    let refused = || {
+        let (reason, message) = refusals.worst(import)?;
+        Some(Verdict::new(READY, Status::False, reason, message))
+    };
+    unusable.or_else(refused).unwrap_or_else(|| in_place(&desired.merged, &desired.kept))
 }
 
 /// How a condition changes, if there is an Event in that.

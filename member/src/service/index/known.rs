@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use api::{ServiceName, family, membership::Wire, resource_import::Exporter};
+use api::{ServiceName, membership::Wire, resource_import::Exporter};
+use rules::offer::Local;
 
 use super::{
-    cluster::Cluster,
+    cluster::{Cluster, EndpointIp},
     entry::{LeaderRecord, NamespaceEntry, ServiceEntry},
-    view::Service,
 };
 
 /// The entry of a Service name, with what holds for its Namespace and for the cluster.
@@ -65,15 +65,20 @@ impl Known {
         !self.antrea_leads() && self.entry.is_measured(import)
     }
 
-    /// Families in which the Service is reached here. A headless one without a selector has both wherever it is: then those count
-    /// that this cluster has, or in which there are endpoints, whoever wrote them.
-    pub(crate) fn families(&self, service: &Service) -> Vec<String> {
-        let all = family::said(&service.spec.ip_families);
-        let is_here = |family: &String| {
-            self.cluster.families.contains(family)
-                || self.entry.slices.values().any(|slice| slice.address_type == *family)
-        };
-        let here: Vec<_> = all.iter().filter(|family| is_here(family)).cloned().collect();
-        if self.cluster.families.is_empty() || here.is_empty() { all } else { here }
+    /// What matters for the export of the name.
+    pub(crate) fn local(&self) -> Local<'_> {
+        let entry = &self.entry;
+        Local {
+            cluster: self.us(),
+            name: &self.service,
+            is_excluded: self.namespace.excluded,
+            service: entry.service.as_deref(),
+            slices: &entry.slices,
+            records: &entry.own_slices,
+            imported: entry.own_service.is_none().then_some(&entry.imported_slices),
+            only_cluster_ips: self.cluster.endpoint_ip == EndpointIp::Cluster,
+            antrea_leads: self.antrea_leads(),
+            families: &self.cluster.families,
+        }
     }
 }

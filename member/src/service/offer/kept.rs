@@ -4,9 +4,9 @@ use api::{
     mcs::{ServiceImportSpec, ServiceImportType},
     resource_export::{HEADLESS, ServicePayload},
 };
-use k8s_openapi::{api::core::v1 as core, apimachinery::pkg::apis::meta::v1::Time};
+use k8s_openapi::api::core::v1 as core;
+use rules::offer::{self, exported_port};
 
-use super::exported_port;
 use crate::service::index::{
     entry::{ServiceEntry, Unexported},
     known::Known,
@@ -29,8 +29,7 @@ pub(super) fn last_valid(known: &Known) -> Option<ServicePayload> {
     }
     let payload = last_exported(known.us(), entry)?;
     let created = entry.export.as_deref().and_then(|export| export.metadata.creation_timestamp.as_ref());
-    let is_of_it = |created: &Time| payload.exported_at.as_ref().is_some_and(|at| at.0 >= created.0);
-    created.is_none_or(is_of_it).then_some(payload)
+    offer::last_valid(payload, created)
 }
 
 /// What was exported last, unless that was withdrawn.

@@ -1,8 +1,12 @@
 //! How an import stands in this cluster: pure. Nearly all of it is what the ServiceImport says, so that a member that starts again reports
 //! the same.
 
-use api::{condition::Status, mcs::READY};
+use api::{
+    condition::{Status, Verdict},
+    mcs::READY,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use rules::import::foreign;
 
 use crate::service::{import::TOO_MANY, index::known::Known, irregular::NotReady};
 
@@ -37,8 +41,8 @@ pub(super) fn standing(known: &Known, max_imports: Option<usize>, noted: Option<
             return Standing::NotReady(NotReady::new(TOO_MANY, message), None);
         }
         if entry.is_anothers() {
-            let message = "a ServiceImport of this name exists and was not created by Freeport";
-            return Standing::NotReady(NotReady::new("NotOurs", message), None);
+            let Verdict { reason, message, .. } = foreign();
+            return Standing::NotReady(NotReady::new(&reason, message), None);
         }
     }
     let status = entry.own_import().and_then(|import| import.status.0.as_ref().ok());

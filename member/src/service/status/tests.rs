@@ -1,6 +1,11 @@
 use std::sync::Arc;
 
-use api::{lacking::Lacking, resource_import::ResourceImportSpec, view::Lenient};
+use api::{
+    lacking::Lacking,
+    mcs::VALID,
+    resource_import::{Objection, ResourceImportSpec},
+    view::Lenient,
+};
 
 use super::*;
 use crate::service::{

@@ -1,48 +1,15 @@
-//! What a member reads of records in the Common Area: its own, other clusters' slices, imports.
+//! What a member reads of records in the Common Area: other clusters' slices, imports.
 
 use api::{
-    ServiceName,
-    condition::AntreaCondition,
-    label, name,
-    resource_export::{
-        FAILURE, OVER_QUOTA, ResourceExport, ResourceExportSpec, ResourceExportStatus, Withdrawal,
-    },
+    ServiceName, label, name,
+    resource_export::{OVER_QUOTA, ResourceExport, ResourceExportStatus, Withdrawal},
     resource_import::{ResourceImport, ResourceImportSpec},
     slice,
-    view::{Lenient, Measured, lean, ours, sourced},
+    view::{Lenient, Measured, lean, sourced},
 };
 use kit::quota::Counted;
 use kube::{Resource, api::ObjectMeta};
-use serde::{Deserialize, Serialize};
-
-/// One of our own records in the Common Area.
-#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[resource(inherit = ResourceExport)]
-pub(crate) struct OwnRecord {
-    /// Name, labels, generation.
-    #[serde(deserialize_with = "ours")]
-    pub(crate) metadata: ObjectMeta,
-    /// What it exports.
-    #[serde(default)]
-    pub(crate) spec: Lenient<ResourceExportSpec>,
-    /// What the leader writes about it.
-    #[serde(default, skip_serializing)]
-    pub(crate) status: Lenient<ResourceExportStatus>,
-}
-
-impl OwnRecord {
-    /// What the leader has against this record, if anything.
-    pub(crate) fn failure(&self) -> Option<&AntreaCondition> {
-        let said = self.status.0.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-        said.iter().find(|condition| condition.type_.as_deref() == Some(FAILURE))
-    }
-
-    /// What a verdict on just this record has observed.
-    pub(crate) fn version(&self) -> String {
-        let uid = self.metadata.uid.as_deref().unwrap_or_default();
-        format!("{uid}/{}", self.metadata.generation.unwrap_or_default())
-    }
-}
+use serde::Deserialize;
 
 /// Another cluster's record of a Service: whether it still takes part.
 #[derive(Resource, Clone, Debug, Deserialize)]

@@ -1,5 +1,7 @@
 //! No object stops a list (issue 14, A1), whatever its author writes into it.
 
+use std::collections::BTreeMap;
+
 use kube::ResourceExt;
 use proptest::prelude::*;
 use serde_json::{Value, json};

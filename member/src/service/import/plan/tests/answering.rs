@@ -3,7 +3,6 @@
 use k8s_openapi::api::discovery::v1::EndpointConditions;
 
 use super::*;
-use crate::service::import::answering::unanswered;
 
 #[test]
 fn why_nobody_answers_is_told_apart() {
@@ -11,7 +10,7 @@ fn why_nobody_answers_is_told_apart() {
         let mut entry = entry(&["east"]);
         let slices = entry.peers.get_mut("east").unwrap().values_mut();
         slices.for_each(|slice| change(Arc::make_mut(slice)));
-        unanswered(&known("west", &[], &entry), &imports("west", &entry)).map(|why| why.reason)
+        imports("west", &entry).unanswered(&known("west", &[], &entry)).map(|why| why.reason)
     };
     assert_eq!(reason(|_| {}), None);
     assert_eq!(reason(|slice| slice.endpoints.clear()), Some("NoEndpoints"));

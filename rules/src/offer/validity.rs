@@ -2,21 +2,18 @@
 
 use api::{ServiceName, family, label, resource_export::ServicePayload};
 
-use crate::service::index::{
-    cluster::EndpointIp,
-    known::Known,
-    view::{Export, Service},
-};
+use super::Local;
+use crate::view::{Export, Service};
 
 /// Why a ServiceExport cannot be exported as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Invalid {
+pub struct Invalid {
     /// In CamelCase: the standard reason where the Multi-Cluster Services API has one.
-    pub(crate) reason: &'static str,
+    pub reason: &'static str,
     /// A sentence.
-    pub(crate) message: String,
+    pub message: String,
     /// Whether it ends the export; otherwise the last valid export stays.
-    pub(crate) is_end: bool,
+    pub is_end: bool,
 }
 
 impl Invalid {
@@ -35,7 +32,7 @@ const TERMINATING: &str = "Terminating";
 const INVALID_TYPE: &str = "InvalidServiceType";
 
 /// What the ServiceExport itself asks for.
-pub(super) fn asked_for(export: &Export) -> Result<ServicePayload, Invalid> {
+pub fn asked_for(export: &Export) -> Result<ServicePayload, Invalid> {
     if export.metadata.deletion_timestamp.is_some() {
         let message = "this ServiceExport is being deleted, and exists only until its finalizers are removed";
         return Err(Invalid::end(TERMINATING, message));
@@ -82,7 +79,7 @@ pub(super) fn present<'a>(service: Option<&'a Service>, name: &ServiceName) -> R
 }
 
 /// Whether a Service of that kind can be exported from this cluster.
-pub(super) fn exportable(service: &Service, known: &Known) -> Result<(), Invalid> {
+pub(super) fn exportable(service: &Service, local: &Local<'_>) -> Result<(), Invalid> {
     let annotations = service.metadata.annotations.as_ref();
     if annotations.is_some_and(|annotations| annotations.contains_key(label::IMPORTED_SERVICE)) {
         let message = "this Service was imported from other clusters and cannot be exported again";
@@ -93,8 +90,8 @@ pub(super) fn exportable(service: &Service, known: &Known) -> Result<(), Invalid
         None | Some("ClusterIP" | "NodePort" | "LoadBalancer") => {}
         Some(other) => return no(&format!("a Service of type {other} cannot be exported")),
     }
-    let (is_headless, antrea_leads) = (service.spec.is_headless(), known.antrea_leads());
-    if is_headless && known.cluster.endpoint_ip == EndpointIp::Cluster {
+    let (is_headless, antrea_leads) = (service.spec.is_headless(), local.antrea_leads);
+    if is_headless && local.only_cluster_ips {
         return no(
             "a headless Service has no ClusterIP, and this member exports only ClusterIPs (--endpoint-ip cluster). Give the \
              Service a ClusterIP, or run the member with --endpoint-ip pod",
@@ -105,7 +102,7 @@ pub(super) fn exportable(service: &Service, known: &Known) -> Result<(), Invalid
             "the leader is Antrea's, which does not support headless Services: give this Service a ClusterIP",
         );
     }
-    if antrea_leads && !known.families(service).iter().any(|family| family == family::IPV4) {
+    if antrea_leads && !local.families(service).iter().any(|family| family == family::IPV4) {
         return no("the leader is Antrea's, which supports only IPv4, and this Service has no IPv4 address");
     }
     if service.spec.ports.is_empty() && !is_headless {

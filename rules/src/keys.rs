@@ -28,13 +28,13 @@ const TRAFFIC: [&str; 5] = [
 const INSTANCE: &str = "app.kubernetes.io/instance";
 
 /// Whether the Service of an import gets a label or an annotation with this key.
-pub(crate) fn is_for_services(key: &str) -> bool {
+pub fn is_for_services(key: &str) -> bool {
     let begins = |these: &[&str]| these.iter().any(|beginning| key.starts_with(beginning));
     !begins(&OWNERS) && !begins(&TRAFFIC) && ![label::MANAGED_BY, INSTANCE].contains(&key)
 }
 
 /// A sentence on what of an export the Services of its imports do not get, if there is something.
-pub(crate) fn said(spec: &ServiceExportSpec) -> Option<String> {
+pub fn said(spec: &ServiceExportSpec) -> Option<String> {
     let keys = spec.exported_labels.keys().chain(spec.exported_annotations.keys());
     let mut keys: Vec<_> = keys.filter(|key| !is_for_services(key)).map(String::as_str).collect();
     keys.sort_unstable();

@@ -11,20 +11,20 @@ use api::{
 use k8s_openapi::api::discovery::v1::{EndpointHints, ForNode, ForZone};
 
 use super::metadata;
-use crate::service::index::view::{Endpoint, Slice, SlicePort};
+use crate::view::{Endpoint, Slice, SlicePort};
 
 /// Where a slice comes from.
-pub(super) struct Source<'a> {
+pub struct Source<'a> {
     /// The cluster.
-    pub(super) cluster: &'a str,
+    pub cluster: &'a str,
     /// Name of its record, or of the record it would have.
-    pub(super) record: &'a str,
+    pub record: &'a str,
     /// The slice itself, where it is of this cluster.
-    pub(super) local: Option<&'a Slice>,
+    pub local: Option<&'a Slice>,
 }
 
 /// The slice as it has to be here; `None` when nothing of it is reached through the import.
-pub(super) fn imported(
+pub fn imported(
     service: &ServiceName,
     from: &Source<'_>,
     payload: &SlicePayload,
@@ -72,7 +72,7 @@ pub(super) fn imported(
 
 /// The slice while ports of its Service get other names than they have there (`before`): under both. Whoever reads Service and slices one
 /// after the other finds endpoints in either order.
-pub(super) fn under_both_names(slice: &mut Slice, before: &[ServicePort], after: &[ServicePort]) {
+pub fn under_both_names(slice: &mut Slice, before: &[ServicePort], after: &[ServicePort]) {
     let mut more = Vec::new();
     for port in &slice.ports {
         let Some(now) = after.iter().find(|now| port.name.as_deref() == Some(word(now))) else { continue };
@@ -86,7 +86,7 @@ pub(super) fn under_both_names(slice: &mut Slice, before: &[ServicePort], after:
 }
 
 /// Whether a port has another name than before.
-pub(super) fn are_renamed(before: &[ServicePort], after: &[ServicePort]) -> bool {
+pub fn are_renamed(before: &[ServicePort], after: &[ServicePort]) -> bool {
     before.iter().any(|was| after.iter().any(|now| is_same(was, now) && word(was) != word(now)))
 }
 
@@ -100,7 +100,7 @@ fn word(port: &ServicePort) -> &str {
 }
 
 /// The slice as one of ours that belongs to the import, wherever it comes from.
-pub(super) fn labelled(service: &ServiceName, mut slice: Slice) -> Slice {
+pub fn labelled(service: &ServiceName, mut slice: Slice) -> Slice {
     let labels = [
         (label::MANAGED_BY, label::FREEPORT.to_owned()),
         (label::SLICE_MANAGED_BY, label::FREEPORT.to_owned()),

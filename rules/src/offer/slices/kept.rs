@@ -10,7 +10,7 @@ use api::{
 use k8s_openapi::api::core::v1 as core;
 
 use super::{Offer, exported_port, said, word};
-use crate::service::index::view::Slice;
+use crate::view::Slice;
 
 /// The ports of that slice, of which the `record` was written last.
 pub(super) fn ports(offer: &Offer<'_>, record: &str, slice: &Slice) -> Vec<SlicePort> {
@@ -39,16 +39,14 @@ fn led(said: &SlicePayload, exported: &core::ServicePort) -> Option<SlicePort> {
 /// Where the slice led that is imported here of it: the record is not known before the leader is there, and then ports have the names they
 /// are imported under.
 fn imported(offer: &Offer<'_>, record: &str, exported: &core::ServicePort) -> Option<SlicePort> {
-    let entry = &offer.known.entry;
-    let there = entry.imported_slices.get(&name::imported_slice(&offer.known.service.name, record));
-    let there = there.filter(|_| entry.own_service.is_none())?;
+    let there = offer.local.imported?.get(&name::imported_slice(&offer.local.name.name, record))?;
     let port = there.ports.iter().find(|port| word(port.name.as_ref()) == word(exported.name.as_ref()))?;
     exported_port(port, exported.port, exported.app_protocol.clone())
 }
 
 /// Where all slices of the same family led for that port, if that is one place.
 fn led_everywhere(offer: &Offer<'_>, slice: &Slice, exported: &core::ServicePort) -> Option<SlicePort> {
-    let records = offer.known.entry.own_slices.values().filter_map(|record| record.spec.0.as_ref().ok());
+    let records = offer.local.records.values().filter_map(|record| record.spec.0.as_ref().ok());
     let payloads = records.filter_map(|spec| spec.endpoint_slice.as_ref());
     let of_family = payloads.filter(|payload| payload.address_type == slice.address_type);
     let mut led = of_family.filter_map(|payload| led(payload, exported));

@@ -14,7 +14,7 @@ use api::{
 
 /// What is known of the reports.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) enum Reports {
+pub enum Reports {
     /// They were not listed yet.
     #[default]
     Unknown,
@@ -26,7 +26,7 @@ pub(crate) enum Reports {
 
 impl Reports {
     /// What is reported, if that is known.
-    pub(crate) fn known(&self) -> Option<&Reported> {
+    pub fn known(&self) -> Option<&Reported> {
         match self {
             Self::Known(reported) => Some(reported),
             Self::Unknown | Self::Absent => None,
@@ -34,7 +34,7 @@ impl Reports {
     }
 
     /// Reports whether what is known of this Service is another than `before`.
-    pub(crate) fn is_news_of(&self, before: &Self, service: &ServiceName) -> bool {
+    pub fn is_news_of(&self, before: &Self, service: &ServiceName) -> bool {
         match (self, before) {
             (Self::Known(now), Self::Known(before)) => {
                 now.missing.get(&service.namespace) != before.missing.get(&service.namespace)
@@ -47,7 +47,7 @@ impl Reports {
 
 /// What is reported, by what it is about.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Reported {
+pub struct Reported {
     /// IDs of the clusters that lack a Namespace, by its name.
     missing: BTreeMap<String, BTreeSet<String>>,
     /// Why an import is not ready, by Service and the ID of the cluster.
@@ -56,7 +56,7 @@ pub(crate) struct Reported {
 
 impl Reported {
     /// The reports of these clusters.
-    pub(crate) fn of<'a>(reports: impl IntoIterator<Item = (&'a str, &'a ClusterReportStatus)>) -> Self {
+    pub fn of<'a>(reports: impl IntoIterator<Item = (&'a str, &'a ClusterReportStatus)>) -> Self {
         let mut all = Self::default();
         for (cluster, report) in reports {
             for namespace in report.missing_namespaces.iter().take(ENTRIES_MAX) {
@@ -73,12 +73,12 @@ impl Reported {
     }
 
     /// IDs of the clusters that lack this Namespace.
-    pub(crate) fn lacking(&self, namespace: &str) -> Vec<&str> {
+    pub fn lacking(&self, namespace: &str) -> Vec<&str> {
         self.missing.get(namespace).into_iter().flatten().map(String::as_str).collect()
     }
 
     /// IDs of the clusters in which the import of this Service is not ready, and why.
-    pub(crate) fn not_ready(&self, service: &ServiceName) -> impl Iterator<Item = (&str, &str)> {
+    pub fn not_ready(&self, service: &ServiceName) -> impl Iterator<Item = (&str, &str)> {
         let these = self.not_ready.get(service).into_iter().flatten();
         these.map(|(cluster, why)| (cluster.as_str(), why.as_str()))
     }

@@ -6,11 +6,11 @@ use api::{ServiceName, label, resource_import::MergedMetadata};
 use kube::api::ObjectMeta;
 use serde_json::json;
 
-use crate::service::keys::is_for_services;
+use crate::keys::is_for_services;
 
 /// Metadata of an object of that name that we make for the import. It has no finalizers and no owners: nobody else says how long it
 /// is there.
-pub(super) fn of_ours(service: &ServiceName, name: String) -> ObjectMeta {
+pub fn of_ours(service: &ServiceName, name: String) -> ObjectMeta {
     ObjectMeta {
         name: Some(name),
         namespace: Some(service.namespace.clone()),
@@ -22,7 +22,7 @@ pub(super) fn of_ours(service: &ServiceName, name: String) -> ObjectMeta {
 }
 
 /// What is exported of the metadata of a ServiceImport of ours.
-pub(super) fn exported(metadata: &ObjectMeta) -> MergedMetadata {
+pub fn exported(metadata: &ObjectMeta) -> MergedMetadata {
     let note = metadata.annotations.as_ref().and_then(|all| all.get(label::EXPORTED_METADATA));
     let note: BTreeMap<String, Vec<String>> =
         note.and_then(|note| serde_json::from_str(note).ok()).unwrap_or_default();
@@ -37,7 +37,7 @@ pub(super) fn exported(metadata: &ObjectMeta) -> MergedMetadata {
 }
 
 /// Adds what is `given`, and the note of it. Keys of our own stay ours, whatever is given under them.
-pub(super) fn add(given: &MergedMetadata, metadata: &mut ObjectMeta) {
+pub fn add(given: &MergedMetadata, metadata: &mut ObjectMeta) {
     let labels = new(&given.labels, metadata.labels.as_ref());
     let annotations = new(&given.annotations, metadata.annotations.as_ref());
     if labels.is_empty() && annotations.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn add(given: &MergedMetadata, metadata: &mut ObjectMeta) {
 }
 
 /// The part of the exported labels and annotations that the Service of the import gets.
-pub(super) fn for_service(given: &MergedMetadata) -> MergedMetadata {
+pub fn for_service(given: &MergedMetadata) -> MergedMetadata {
     let kept = |all: &BTreeMap<String, String>| {
         all.iter()
             .filter(|(key, _)| is_for_services(key))

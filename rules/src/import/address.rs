@@ -6,16 +6,12 @@ use api::{
     resource_export::HEADLESS,
 };
 
-use crate::service::index::view::ServiceSpec;
+use crate::view::ServiceSpec;
 
 /// Families in which the import can be reached here: those of the import that this cluster has (`local`). While it is not known what it
 /// has, those of the Service that is `there`, or just one: an API server refuses two addresses where there is one family. A
 /// headless Service it lets have both.
-pub(super) fn served(
-    merged: &ServiceImportSpec,
-    local: &[String],
-    there: Option<&ServiceSpec>,
-) -> Vec<String> {
+pub fn served(merged: &ServiceImportSpec, local: &[String], there: Option<&ServiceSpec>) -> Vec<String> {
     let mut exported = family::said(&merged.ip_families);
     if !local.is_empty() {
         return family::common(&exported, local);
@@ -34,7 +30,7 @@ pub(super) fn served(
 /// Whether a Service that is there can become one with these families: an API server changes neither whether it is headless nor
 /// its first family. What somebody gave a selector has slices that nobody takes away with the selector, and what became a mere
 /// name has lost its address.
-pub(super) fn can_become(there: &ServiceSpec, families: &[String], is_headless: bool) -> bool {
+pub fn can_become(there: &ServiceSpec, families: &[String], is_headless: bool) -> bool {
     there.never.selector.is_empty()
         && there.type_.as_deref() != Some("ExternalName")
         && there.is_headless() == is_headless
@@ -43,7 +39,7 @@ pub(super) fn can_become(there: &ServiceSpec, families: &[String], is_headless: 
 
 /// What a Service with these families says of its addresses. It keeps those of the Service that is `there`, or gets the
 /// `noted` ones of one that was lost back; their families stay in front, so that a family added later changes no address.
-pub(super) fn asked(
+pub fn asked(
     families: &[String],
     is_headless: bool,
     there: Option<&ServiceSpec>,

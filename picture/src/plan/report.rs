@@ -1,0 +1,242 @@
+//! The plan, and what of it is a problem.
+
+use std::collections::BTreeMap;
+
+use api::{
+    ServiceName,
+    condition::{Status, Verdict},
+    mcs::{CONFLICT, VALID},
+    resource_import::{MergedService, ResourceImportSpec},
+};
+use serde::Serialize;
+
+use super::{
+    change::Refused,
+    held::Cluster,
+    importer::{Endpoints, Imported},
+    predicted::Predicted,
+    scene::Scene,
+    writes::Writes,
+};
+
+/// What a change does.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// Cluster of the change.
+    pub cluster: String,
+    /// The Services that change, and are exported before or after the change.
+    pub services: Vec<Planned>,
+    /// Changes that the API server would refuse. The rest is planned without them.
+    pub refused: Vec<Refused>,
+    /// What could not be looked at.
+    pub not_looked_at: Vec<String>,
+    /// Conflicts, refusals, and imports that lose their last endpoint.
+    pub problems: Vec<String>,
+}
+
+/// A Service of the set, as it will be.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Planned {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// The merged Service; none if nobody exports it any more.
+    pub import: Option<MergedService>,
+    /// Clusters with a ServiceExport, or a record of one; oldest export first.
+    pub exporters: Vec<Exported>,
+    /// The importing clusters that were looked at.
+    pub importers: Vec<Importing>,
+    /// Members that lack the Namespace.
+    pub lacking: Vec<String>,
+    /// Number of writes.
+    pub writes: Writes,
+    /// The ResourceImport.
+    #[serde(skip)]
+    pub merged: Option<ResourceImportSpec>,
+    /// What is not known.
+    #[serde(skip)]
+    notes: Vec<String>,
+}
+
+/// An export of a Service.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Exported {
+    /// Cluster that exports.
+    pub cluster: String,
+    /// Whether the cluster was looked at: otherwise conditions that depend on it alone are missing.
+    pub looked_at: bool,
+    /// Conditions of its ServiceExport.
+    #[serde(serialize_with = "super::condition::serialized")]
+    pub conditions: Vec<Verdict>,
+}
+
+/// A cluster that imports, or imported, a Service.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Importing {
+    /// Its ID.
+    pub cluster: String,
+    /// How commands name it.
+    pub context: String,
+    /// Endpoints that it imports now.
+    pub before: Endpoints,
+    /// Endpoints that it will import.
+    pub after: Endpoints,
+    /// The import; none if it goes.
+    pub import: Option<Imported>,
+}
+
+impl Planned {
+    pub(super) fn of(
+        service: &ServiceName,
+        scene: &Scene<'_>,
+        before: &Predicted,
+        after: &Predicted,
+    ) -> Self {
+        let order: Vec<_> =
+            after.merged.iter().flat_map(|merged| merged.exporters.iter().flatten()).collect();
+        let place = |id: &String| order.iter().position(|one| one.cluster_id == *id).unwrap_or(usize::MAX);
+        let exported = |(id, exporter): (&String, &super::exporter::Exporter)| Exported {
+            cluster: id.clone(),
+            looked_at: !exporter.said.is_empty(),
+            conditions: after.said.get(id).cloned().unwrap_or_default(),
+        };
+        let mut exporters: Vec<_> = after.exporters.iter().map(exported).collect();
+        exporters.sort_by_key(|exported| place(&exported.cluster));
+        let importing = scene.members.iter().filter_map(|(id, cluster)| {
+            let (was, will) = (before.imports.get(id), after.imports.get(id));
+            let have = Endpoints::of(cluster.imported_slices(service).values());
+            (was.is_some() || will.is_some()).then(|| Importing {
+                cluster: id.clone(),
+                context: cluster.context.clone(),
+                before: have,
+                after: will.map(|will| Endpoints::of(will.slices.values())).unwrap_or_default(),
+                import: will.cloned(),
+            })
+        });
+        let unknown = after.unknown.iter().map(|id| {
+            format!("what {id} exports as {service} is not known: its endpoints are taken as they are, and conflicts with it are not predicted")
+        });
+        let others = scene.others();
+        let others = (!others.is_empty() && after.merged.is_some()).then(|| {
+            let names: Vec<_> = others.into_iter().filter(|id| !after.lacking.contains(id)).collect();
+            format!("imports in {} were not looked at", names.join(", "))
+        });
+        Self {
+            namespace: service.namespace.clone(),
+            name: service.name.clone(),
+            import: after.merged.as_ref().and_then(|merged| merged.service_import.clone()),
+            exporters,
+            importers: importing.collect(),
+            lacking: after.lacking.iter().cloned().collect(),
+            writes: Writes::between(before, after),
+            merged: after.merged.clone(),
+            notes: unknown.chain(others).collect(),
+        }
+    }
+
+    /// Namespace and name.
+    pub fn service(&self) -> ServiceName {
+        ServiceName::new(&self.namespace, &self.name)
+    }
+
+    /// Importing clusters that lose their last endpoint.
+    pub fn losing(&self) -> impl Iterator<Item = &Importing> {
+        self.importers.iter().filter(|importing| importing.loses_all())
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let service = self.service();
+        let mut all = Vec::new();
+        for Exported { cluster, conditions, .. } in &self.exporters {
+            let invalid = conditions.iter().find(|said| said.type_ == VALID && said.status == Status::False);
+            let said = |why: &Verdict| {
+                format!("{service}: export of {cluster} is not valid: {}: {}", why.reason, why.message)
+            };
+            all.extend(invalid.map(said));
+        }
+        let conflict = |exported: &Exported| {
+            let said = |said: &&Verdict| said.type_ == CONFLICT && said.status == Status::True;
+            exported.conditions.iter().find(said).map(|said| said.reason.clone())
+        };
+        if let Some(reason) = self.exporters.iter().find_map(conflict) {
+            all.push(format!("{service}: its exports differ: {reason}"));
+        }
+        for importing in &self.importers {
+            let cluster = &importing.cluster;
+            if let Some(trouble) = importing.import.as_ref().and_then(Imported::trouble) {
+                let Verdict { reason, message, .. } = trouble;
+                all.push(format!("{service}: import in {cluster} is not ready: {reason}: {message}"));
+            }
+            if importing.loses_all() {
+                all.push(format!("{service}: import in {cluster} loses its last endpoint"));
+            }
+        }
+        all
+    }
+}
+
+impl Importing {
+    /// Whether it loses its last endpoint that gets traffic.
+    pub fn loses_all(&self) -> bool {
+        self.before.ready > 0 && self.after.ready == 0
+    }
+}
+
+impl Plan {
+    pub(super) fn of(
+        target: &Cluster,
+        services: Vec<Planned>,
+        refused: Vec<Refused>,
+        scene: &Scene<'_>,
+    ) -> Self {
+        let refusals = refused.iter().map(|refused| {
+            format!("{} would refuse {}: {}", target.title(), refused.object, refused.message)
+        });
+        let problems = refusals.chain(services.iter().flat_map(Planned::problems)).collect();
+        let leader = scene.area.is_none().then(|| {
+            "the leader was not looked at: exports of other clusters are known as far as imports show them. try: --leader-context".to_owned()
+        });
+        let gaps = scene.members.values().flat_map(|cluster| gaps(cluster));
+        let notes = services.iter().flat_map(|planned| planned.notes.clone());
+        let not_looked_at = leader.into_iter().chain(gaps).chain(notes).collect();
+        Self { cluster: target.title().to_owned(), services, refused, not_looked_at, problems }
+    }
+
+    /// Whether nothing of it is a problem.
+    pub fn is_well(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Number of writes, in the Common Area and by cluster.
+    pub fn writes(&self) -> Writes {
+        let mut all = Writes { common_area: 0, clusters: BTreeMap::new() };
+        for planned in &self.services {
+            all.common_area += planned.writes.common_area;
+            for (cluster, count) in &planned.writes.clusters {
+                *all.clusters.entry(cluster.clone()).or_default() += count;
+            }
+        }
+        all
+    }
+}
+
+/// Parts of a member that could not be read.
+fn gaps(cluster: &Cluster) -> Vec<String> {
+    let parts = [
+        ("Namespaces", cluster.namespaces.as_ref().err()),
+        ("ServiceExports", cluster.exports.as_ref().err()),
+        ("Services", cluster.services.as_ref().err()),
+        ("EndpointSlices", cluster.slices.as_ref().err()),
+        ("ServiceImports", cluster.imports.as_ref().err()),
+        ("IP families", cluster.families.as_ref().err()),
+    ];
+    let said = |(part, gap): (&str, Option<&crate::gap::Gap>)| {
+        Some(format!("{part} of {}: {}", cluster.title(), gap?))
+    };
+    parts.into_iter().filter_map(said).collect()
+}
