@@ -16,7 +16,7 @@ use crate::{Error, KubeContext, PlanFrom, PlanOptions, plan, printable::printabl
 #[derive(ClapArgs, Debug)]
 #[group(id = "change", multiple = true, required = true, args = ["files", "unexport"])]
 pub(super) struct PlanArgs {
-    /// File, or folder of files, with ServiceExports and Services to apply.
+    /// File or folder with ServiceExports and Services to apply.
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
     /// Export to end.
