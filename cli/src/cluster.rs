@@ -167,6 +167,7 @@ impl Cluster {
             uid: String::new(),
             client,
             limit: REQUEST_LIMIT,
+            taken_at: None,
         }
     }
 

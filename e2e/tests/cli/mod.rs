@@ -9,6 +9,7 @@ mod member_set;
 pub(crate) mod program;
 
 mod dns;
+mod export;
 mod force;
 mod gather;
 mod get;

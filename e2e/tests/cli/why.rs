@@ -148,6 +148,13 @@ async fn an_observer_sees_the_same(set: &MemberSet) {
     .await;
     let listed = clusters.freeport(&format!("get services -A --contexts west,leader {jane}")).await;
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed}");
+    let plan = format!("plan --unexport {NS}/web --contexts leader,west,east");
+    let (all, seen) = (clusters.freeport(&plan).await, clusters.freeport(&format!("{plan} {jane}")).await);
+    assert_eq!(
+        (seen.code, seen.stdout.as_str(), seen.stderr.as_str()),
+        (all.code, all.stdout.as_str(), ""),
+        "{seen}"
+    );
     let nobody = clusters.freeport("get imports -A --context west --as nobody").await;
     assert_eq!((nobody.code, nobody.stdout.as_str()), (Some(3), ""), "{nobody}");
     assert!(nobody.stderr.contains("note: serviceimports of west were not looked at: "), "{nobody}");
