@@ -55,6 +55,8 @@ pub(crate) struct Home {
     missing: Shared<Missing>,
     /// Clusters whose endpoints have answered from here.
     reached: Shared<BTreeSet<String>>,
+    /// There are more of them: the Lease is to say so at once, since a process that starts later judges only clusters that answered once.
+    more_reached: Arc<Notify>,
     /// When endpoints of clusters took a connection from here last.
     connected: Shared<BTreeMap<String, Instant>>,
     /// Something was written meanwhile, by a later process: the cluster was restored before this one began.
@@ -85,6 +87,7 @@ impl Home {
                 Some(before) => before.reached.clone(),
                 None => Shared::new(reached::noted(found.as_ref())),
             },
+            more_reached: Arc::default(),
             connected: Shared::default(),
             was_restored: Arc::default(),
             presence: Arc::new(watch::Sender::new(Presence::Unknown)),
@@ -103,6 +106,7 @@ impl Home {
             detector,
             missing: Shared::default(),
             reached: Shared::default(),
+            more_reached: Arc::default(),
             connected: Shared::default(),
             was_restored: Arc::default(),
             presence: Arc::new(watch::Sender::new(Presence::Unknown)),
@@ -129,7 +133,6 @@ impl Home {
             let known = known.into_iter().map(|(key, text)| (key.to_owned(), text));
             lost.into_iter().chain(known).collect()
         };
-        let no_news = Notify::new();
         let keep = async {
             if !env.hold.is_active() {
                 if !keeper.stand_by().await {
@@ -137,7 +140,7 @@ impl Home {
                 }
                 self.succeed(env).await;
             }
-            keeper.keep_saying(also, &no_news, || Settled::Yes, (*self.presence).clone()).await;
+            keeper.keep_saying(also, &self.more_reached, || Settled::Yes, (*self.presence).clone()).await;
         };
         tokio::select! {
             () = keep => {}
@@ -181,10 +184,16 @@ impl Home {
         self.reached.with(|reached| reached.clone())
     }
 
-    /// Has these noted with the next renewal of the Lease, beside those that are noted: whoever answered once has answered, whatever this process
-    /// has found out so far.
+    /// Has these noted on the Lease, beside those that are noted: whoever answered once has answered, whatever this process has found out so far.
     pub(crate) fn note_reached(&self, clusters: BTreeSet<String>) {
-        self.reached.with(|reached| reached.extend(clusters));
+        let is_more = self.reached.with(|reached| {
+            let before = reached.len();
+            reached.extend(clusters);
+            reached.len() > before
+        });
+        if is_more {
+            self.more_reached.notify_one();
+        }
     }
 
     /// Clusters whose endpoints take connections from here.
@@ -297,6 +306,16 @@ mod tests {
 
     use super::{missing::unattended, *};
     use crate::feature::fixture::access;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_answers_for_the_first_time_is_noted_at_once() {
+        let home = Home::of(&access().env);
+        let is_told = async || tokio::time::timeout(ASK_AGAIN, home.more_reached.notified()).await.is_ok();
+        home.note_reached(["east".to_owned()].into());
+        assert!(is_told().await);
+        home.note_reached(["east".to_owned()].into());
+        assert!(!is_told().await, "that was noted");
+    }
 
     #[tokio::test]
     async fn a7_a_record_of_the_time_before_a_start_shows_that_the_cluster_was_restored() {

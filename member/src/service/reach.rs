@@ -33,6 +33,8 @@ use crate::{chance::chance, home::Home};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is looked which endpoints there are.
 const LOOK: Duration = Duration::from_secs(10);
+/// The same as long as there are none.
+const LOOK_FOR_FIRST: Duration = Duration::from_secs(1);
 
 /// Whether it is tried to connect to endpoints of other clusters.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -165,7 +167,8 @@ impl Probing {
             let now = Instant::now();
             if now >= look {
                 self.aim(now);
-                look = now + LOOK;
+                let is_first = self.reach.with(|reach| reach.paths.is_empty());
+                look = now + if is_first { LOOK_FOR_FIRST } else { LOOK };
             }
             for (cluster, target) in self.reach.with(|reach| reach.ask(now, || chance(SPREAD))) {
                 connects.push(async move { (cluster, target, connect(target).await) });
