@@ -91,7 +91,7 @@ async fn an_account_of_another_tool_keeps_it_in(set: &MemberSet, line: &str) {
     managed_by("freeport").await;
 }
 
-/// Waits until the token has no rights, then until nobody knows it, within the time that is promised.
+/// Waits until the token has no rights, then until no API server knows it.
 async fn is_refused(set: &MemberSet, token: &str) {
     let begun = Instant::now();
     for (what, codes) in [("may do nothing", &[401, 403][..]), ("is unknown", &[401])] {

@@ -157,7 +157,7 @@ impl Exchanges {
         }
     }
 
-    /// Those that run list when it is our turn, after what is not about one host. One that begins does so at once: which hosts there are is known by lists that waited.
+    /// Exchanges that run list in later rounds. An exchange that begins lists at once: which hosts there are is known by lists that waited.
     pub(crate) fn take_turns(&self, place: Option<Place>) {
         self.running.with(|running| {
             for (number, exchange) in running.values().enumerate() {
