@@ -49,7 +49,7 @@ fn exports_begin_and_end_as_planned() {
         clusters.freeport(&format!("{ended} --yes")).await.succeeded();
         let imports = clusters.freeport(&format!("get imports -n {NS} --context west -o name")).await;
         assert_eq!(imports.stdout, "", "{imports}");
-        clusters.freeport(&ended).await.refused(&["not found"]);
+        clusters.freeport(&ended).await.refused(&["exporting/web", "does not exist"]);
 
         let nothing = clusters.freeport(&format!("export {NS}/nothing --context east")).await;
         assert_eq!(nothing.code, Some(1), "{nothing}");

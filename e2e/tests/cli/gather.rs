@@ -59,6 +59,12 @@ fn a_bundle_has_no_credential_and_says_without_a_cluster_what_the_clusters_said(
             if ran.stdout.contains(" FP501 ") { Ok(()) } else { Err(ran.to_string()) }
         })
         .await;
+        // `check` reads it on the ClusterSet, which the member writes later.
+        within(VOUCHED, "FP501 is on the ClusterSet", async || {
+            let ran = clusters.freeport(&format!("check {ALL} -o short")).await;
+            if ran.stdout.contains("FP501") { Ok(()) } else { Err(ran.to_string()) }
+        })
+        .await;
 
         let before = clusters.written_by_people("west").await;
         let ran = clusters.freeport(&format!("gather --to {bundle} {ALL}")).await;

@@ -74,6 +74,7 @@ async fn round(world: &World, ns: &str, mut random: Random, count: usize) {
     let changes: Vec<Change> = drawn.iter().flat_map(|one| one.changes(ns)).collect();
     let planned: Plan = plan(&clusters, Some(target), &changes, Timestamp::now()).unwrap();
     assert_eq!((&planned.refused, &planned.not_looked_at), (&vec![], &vec![]), "{ns}");
+    assert!(!planned.services.is_empty(), "{ns}");
     for one in &drawn {
         apply(world, ns, target, one).await;
     }
