@@ -63,10 +63,10 @@ async fn parts(cluster: &Cluster, namespace: Option<&str>, labels: Labels<'_>) -
         several::<ServiceExportView>(cluster, namespace, labels.exports),
         several::<ServiceImportView>(cluster, namespace, labels.imports),
     );
-    let (exports, imports) = (exports?, imports?);
+    let (sets, exports, imports) = (known(sets?), exports?, imports?);
     let is_seen = matches!(exports, Some(Ok(_))) || matches!(imports, Some(Ok(_)));
     let mut gaps = Vec::new();
-    let sets: Vec<_> = taken(Some(sets?), &mut gaps);
+    let sets: Vec<_> = taken(Some(sets), &mut gaps);
     let id = sets.first().and_then(ClusterSetView::cluster_id).unwrap_or(&cluster.name).to_owned();
     let held = Held { cluster: id, exports: taken(exports, &mut gaps), imports: taken(imports, &mut gaps) };
     Ok(Parts { held, gaps, is_seen })
@@ -91,12 +91,15 @@ where
         None => (Api::all(client), String::new()),
     };
     let part = format!("{}{place}", K::plural(&()));
-    let listed = list(cluster, &objects, part, labels, |object: K| object).await?;
-    Ok(Some(match listed {
-        // Of a kind that the API server does not know there are none.
+    Ok(Some(known(list(cluster, &objects, part, labels, |object: K| object).await?)))
+}
+
+/// Of a kind that the API server does not know there are no objects.
+fn known<K>(part: Part<Vec<K>>) -> Part<Vec<K>> {
+    match part {
         Err(Gap { why: Why::NoCrd, .. }) => Ok(vec![]),
-        listed => listed,
-    }))
+        part => part,
+    }
 }
 
 /// The objects; a gap is noted.
