@@ -153,7 +153,7 @@ fn border(rest: &str) -> Option<usize> {
         return Some(1);
     }
     let unquoted = QUOTES.into_iter().find_map(|quote| rest.strip_prefix(quote));
-    let line = |text: &'_ str| text.trim_start_matches([' ', '\n']).len();
+    let line = |text: &str| text.trim_start_matches([' ', '\n']).len();
     let json = unquoted.and_then(|rest| rest[rest.len() - line(rest)..].strip_prefix(',')).map(line);
     let yaml = || {
         let item = unquoted.unwrap_or(rest);

@@ -105,7 +105,7 @@ async fn plant(set: &MemberSet) {
         let encoded = base64(held.as_bytes());
         [(format!("example.com/{key}"), held.into()), (format!("example.com/{key}-64"), encoded.into())]
     });
-    let applied = [("example.com/applied".to_owned(), APPLIED.into())];
+    let applied = [("example.com/applied".to_owned(), Value::from(APPLIED))];
     let annotations: Map<String, Value> = annotations.chain(applied).collect();
     let annotated = json!({"metadata": {"annotations": annotations}});
     east.patch::<ServiceExport>(NS, "web", &annotated).await;
