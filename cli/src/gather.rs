@@ -16,9 +16,9 @@ mod log;
 mod read;
 mod target;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, pin::pin};
 
-use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
+use futures::{StreamExt, future::join_all, poll, stream::FuturesUnordered};
 use k8s_openapi::jiff::Timestamp;
 
 use self::{content::Content, read::Asked, target::Target};
@@ -73,6 +73,9 @@ pub async fn gather(options: &GatherOptions, say: &mut (dyn FnMut(&str) + Send))
     logs(&clusters, &mut asked, &mut missing, say).await;
     let content = Content::of(asked, taken_at, &missing);
     let (files, missing, cuts) = Box::pin(content.finished()).await?;
+    // From its first poll on, Ctrl-C does not end the program: the file is not left half written under another name.
+    let mut interrupt = pin!(tokio::signal::ctrl_c());
+    let _ = poll!(&mut interrupt);
     target.write(&files, taken_at)?;
     Ok(Gathered { missing, cuts, files: files.len(), seen })
 }

@@ -37,6 +37,8 @@ pub(crate) enum Kind {
     Kubeconfig,
     /// What a Secret of the cluster holds.
     Secret,
+    /// What is compressed and too long to look through.
+    Compressed,
 }
 
 impl fmt::Display for Kind {
@@ -49,6 +51,7 @@ impl fmt::Display for Kind {
             Self::Url => "password of a URL",
             Self::Kubeconfig => "kubeconfig",
             Self::Secret => "value of a Secret",
+            Self::Compressed => "compressed, and too long to look through",
         })
     }
 }
@@ -72,6 +75,9 @@ pub(crate) struct Cut {
 /// Shortest value of a Secret that is looked for elsewhere: shorter ones are words.
 const SECRET_MIN: usize = 8;
 
+/// Shortest value that is no text and is looked for in base64.
+const BINARY_MIN: usize = 16;
+
 /// Keys of Secrets whose values are public.
 const PUBLIC: [&str; 3] = ["ca.crt", "tls.crt", "namespace"];
 
@@ -83,16 +89,27 @@ const DEPTH: u8 = 3;
 pub(crate) struct Redactor {
     /// Values of Secrets.
     secrets: BTreeSet<String>,
+    /// What base64 of them has in it.
+    encoded: BTreeSet<String>,
 }
 
 impl Redactor {
     /// Learns what a Secret holds under this key.
     pub(crate) fn learn(&mut self, key: &str, held: &[u8]) {
-        let Ok(held) = std::str::from_utf8(held) else { return };
-        let held = held.trim();
-        let is_word = held.len() < SECRET_MIN || held.contains("://") || value::is_word(held);
-        if !is_word && !PUBLIC.contains(&key) {
-            self.secrets.insert(held.to_owned());
+        if PUBLIC.contains(&key) {
+            return;
+        }
+        let Ok(text) = std::str::from_utf8(held) else {
+            if held.len() >= BINARY_MIN {
+                self.encoded.append(&mut encoded::needles(held));
+            }
+            return;
+        };
+        let text = text.trim();
+        let is_word = text.len() < SECRET_MIN || text.contains("://") || value::is_word(text);
+        if !is_word {
+            self.secrets.insert(text.to_owned());
+            self.encoded.append(&mut encoded::needles(text.as_bytes()));
         }
     }
 
@@ -128,6 +145,7 @@ impl Redactor {
                 cuts.extend(found.into_iter().map(|kind| Cut { place: path.join("."), kind }));
             }
             Value::Array(items) => {
+                Self::command_line(items, path, cuts);
                 for (at, item) in items.iter_mut().enumerate() {
                     path.push(named(item).unwrap_or_else(|| at.to_string()));
                     self.walk(item, path, cuts);
@@ -136,6 +154,20 @@ impl Redactor {
             }
             Value::Object(fields) => self.fields(fields, path, cuts),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Cuts arguments behind flags whose names promise a credential.
+    fn command_line(items: &mut [Value], path: &[String], cuts: &mut Vec<Cut>) {
+        for at in 1..items.len() {
+            let is_flag = items[at - 1].as_str().is_some_and(field::is_flag);
+            if let Value::String(argument) = &mut items[at]
+                && is_flag
+                && field::is_argument(argument)
+            {
+                *argument = mark(Kind::Field);
+                cuts.push(Cut { place: format!("{}.{at}", path.join(".")), kind: Kind::Field });
+            }
         }
     }
 
@@ -184,6 +216,10 @@ impl Redactor {
         for secret in &self.secrets {
             let found = text.match_indices(secret.as_str());
             finds.extend(found.map(|(at, held)| Find { at: at..at + held.len(), kind: Kind::Secret }));
+        }
+        for part in &self.encoded {
+            let found = text.match_indices(part.as_str()).map(|(at, part)| at..at + part.len());
+            finds.extend(found.map(|at| Find { at: encoded::around(text, at), kind: Kind::Secret }));
         }
         if depth > 0 {
             let within = |decoded: &str| self.find(decoded, true, depth - 1).first().map(|find| find.kind);

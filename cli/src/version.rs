@@ -13,11 +13,14 @@ use crate::{
     Error, KubeContext,
     check::installed,
     cluster::Cluster,
-    look::{one, seen, several},
+    look::{each_once, one, seen, several, uid},
     objects::{Object, SYSTEM, bind, crds, offload},
     part::common_areas,
     printable::printable,
 };
+
+/// `apiVersion` of what commands print as JSON, and of bundles.
+pub(crate) const API_VERSION: &str = "cli.freeport.dev/v1";
 
 /// What to look at.
 #[derive(Clone, Debug, Default)]
@@ -109,14 +112,20 @@ pub async fn version(options: &VersionOptions) -> Result<Versions, Error> {
             Err(error) => return Err(error),
         }
     }
-    let all = join_all(clusters.iter().map(|cluster| Box::pin(of(cluster)))).await;
+    let look = async |cluster: &Cluster| {
+        let (uid, (versions, lacking)) = tokio::join!(Box::pin(uid(cluster)), Box::pin(of(cluster)));
+        (cluster.name.clone(), uid.ok(), versions, lacking)
+    };
+    let all = join_all(clusters.iter().map(|cluster| Box::pin(look(cluster)))).await;
+    let (once, mut notes) = each_once(all, |(context, uid, ..)| (context.clone(), uid.clone()));
+    not_looked_at.append(&mut notes);
     let mut known = Vec::new();
-    for (versions, mut lacking) in all {
+    for (_, _, versions, mut lacking) in once {
         known.extend(versions);
         not_looked_at.append(&mut lacking);
     }
     Ok(Versions {
-        api_version: "cli.freeport.dev/v1",
+        api_version: API_VERSION,
         kind: "Version",
         freeport: env!("CARGO_PKG_VERSION"),
         clusters: known,
@@ -273,7 +282,7 @@ mod tests {
             }],
         };
         let versions = Versions {
-            api_version: "cli.freeport.dev/v1",
+            api_version: API_VERSION,
             kind: "Version",
             freeport: "0.1.0",
             clusters: vec![cluster],

@@ -5,12 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Files;
+use crate::{printable::printable, version::API_VERSION};
 
 /// Path of the file, which is the first one.
 pub(crate) const MANIFEST: &str = "bundle.json";
-
-/// `apiVersion` of bundles that this program writes and reads.
-pub(crate) const VERSION: &str = "cli.freeport.dev/v1";
 
 /// `kind` of bundles.
 pub(crate) const KIND: &str = "Bundle";
@@ -62,7 +60,7 @@ impl Manifest {
     /// Of these clusters.
     pub(crate) fn new(taken_at: Timestamp, clusters: Vec<Seen>) -> Self {
         Self {
-            api_version: VERSION.into(),
+            api_version: API_VERSION.into(),
             kind: KIND.into(),
             freeport: env!("CARGO_PKG_VERSION").into(),
             taken_at,
@@ -81,10 +79,10 @@ impl Manifest {
         if field("kind") != KIND {
             return Err(format!("{MANIFEST} is no {KIND}: {}", super::archive::NO_BUNDLE));
         }
-        if field("apiVersion") != VERSION {
-            let (found, by) = (field("apiVersion"), field("freeport"));
+        if field("apiVersion") != API_VERSION {
+            let (found, by) = (field("apiVersion"), printable(field("freeport")));
             return Err(format!(
-                "is a bundle of version {found:?}, and this program reads {VERSION}. try: freeport {by}, which wrote it"
+                "is a bundle of version {found:?}, and this program reads {API_VERSION}. try: freeport {by}, which wrote it"
             ));
         }
         let manifest: Self = serde_json::from_value(value).map_err(broken)?;

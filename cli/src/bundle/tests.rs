@@ -165,9 +165,13 @@ fn what_is_no_bundle_of_this_version_is_named() {
         files.insert(MANIFEST.into(), manifest.to_string().into_bytes());
         read(&written(&files)).unwrap_err()
     };
-    let later = json!({"kind": "Bundle", "apiVersion": "cli.freeport.dev/v2", "freeport": "3.0.0"});
+    let later =
+        json!({"kind": "Bundle", "apiVersion": "cli.freeport.dev/v2", "freeport": "3.0.0\u{1b}[31m\n"});
     let said = of(later);
-    assert!(said.contains("\"cli.freeport.dev/v2\"") && said.contains("try: freeport 3.0.0"), "{said}");
+    assert!(
+        said.contains("\"cli.freeport.dev/v2\"") && said.contains("try: freeport 3.0.0 [31m ,"),
+        "{said}"
+    );
     assert!(of(json!({"kind": "Check"})).contains("is no Bundle"));
     assert!(
         of(json!({"kind": "Bundle", "apiVersion": "cli.freeport.dev/v1"}))

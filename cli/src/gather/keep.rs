@@ -26,6 +26,9 @@ use crate::objects::SYSTEM;
 /// Annotation with which kubectl keeps what was applied (Kubernetes).
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// What stays of a Secret's metadata: `freeport status` finds it by name and labels. Annotations of programs that apply manifests hold what it holds.
+const SECRET_METADATA: [&str; 5] = ["name", "namespace", "uid", "creationTimestamp", "labels"];
+
 /// How the names begin of all that Freeport installs outside of Namespaces.
 const OURS: &str = "freeport";
 
@@ -167,7 +170,11 @@ fn secret(secret: &Value) -> Value {
         Some(Ok(data)) => data.into_iter().map(|(key, held)| (key, held.0.len())).collect(),
         _ => BTreeMap::new(),
     };
-    let metadata = secret.get("metadata").cloned().unwrap_or_default();
+    let kept = |(field, value): (&String, &Value)| {
+        SECRET_METADATA.contains(&field.as_str()).then(|| (field.clone(), value.clone()))
+    };
+    let metadata = secret.get("metadata").and_then(Value::as_object);
+    let metadata: Map<_, _> = metadata.into_iter().flatten().filter_map(kept).collect();
     json!({"metadata": metadata, "type": secret.get("type"), "sizes": sizes})
 }
 
@@ -214,13 +221,18 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_keeps_names_and_sizes() {
-        let token = json!({"metadata": {"name": "a", "managedFields": [1]}, "type": "Opaque", "data": {"token": "cGxhbnRlZA=="}});
+    fn a_secret_keeps_names_labels_and_sizes() {
+        let named = json!({"name": "a", "namespace": "b", "uid": "1", "creationTimestamp": "2026-11-30T10:00:00Z", "labels": {"c": "d"}});
+        let mut metadata = named.clone();
+        metadata["managedFields"] = json!([1]);
+        metadata["annotations"] = json!({"objectset.rio.cattle.io/applied": "H4sIAAAAAAAAA"});
+        metadata["ownerReferences"] = json!([{"name": "e"}]);
+        let token = json!({"metadata": metadata, "type": "Opaque", "data": {"token": "cGxhbnRlZA=="}});
         let answers =
             BTreeMap::from([("/api/v1/namespaces/freeport-system/secrets".to_owned(), list(&[token]))]);
         let kept = kept(answers, &Wanted::default());
         let secret = &kept["/api/v1/namespaces/freeport-system/secrets"]["items"][0];
-        assert_eq!(*secret, json!({"metadata": {"name": "a"}, "type": "Opaque", "sizes": {"token": 7}}));
+        assert_eq!(*secret, json!({"metadata": named, "type": "Opaque", "sizes": {"token": 7}}));
     }
 
     #[test]

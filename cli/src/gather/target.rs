@@ -1,6 +1,9 @@
 //! The file that is written: in one step, readable for its owner alone.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -30,12 +33,14 @@ impl Target {
         }
     }
 
-    /// Writes the bundle under another name, and renames it.
+    /// Writes the bundle under another name, and renames it. It is compressed before, so that this takes no longer than it must.
     pub(super) fn write(&self, files: &Files, at: Timestamp) -> Result<(), Error> {
         let failed = |source| Error::File { path: self.path.clone(), source };
+        let mut content = Vec::new();
+        bundle::write(&mut content, files, at).map_err(failed)?;
         // Created with mode 0600.
         let mut file = tempfile::NamedTempFile::new_in(&self.dir).map_err(failed)?;
-        bundle::write(&mut file, files, at).map_err(failed)?;
+        file.write_all(&content).map_err(failed)?;
         file.as_file().sync_all().map_err(failed)?;
         let persisted = match self.replace {
             true => file.persist(&self.path),

@@ -27,6 +27,9 @@ const HEADER: &str = "authorization";
 /// Name that the name of a Secret may stand behind, too.
 const SECRET: &str = "secret";
 
+/// What values are quoted by.
+const QUOTES: [&str; 3] = ["\\\"", "\"", "'"];
+
 /// Whether what has this name holds a credential.
 pub(super) fn is_credential(name: &str) -> bool {
     let name = plain(name);
@@ -94,8 +97,7 @@ fn held(text: &str, start: usize, name: &str, separator: usize) -> Option<Find> 
 fn valued(text: &str, at: usize) -> (std::ops::Range<usize>, bool) {
     let rest = &text[at..];
     let start = at + rest.len() - rest.trim_start_matches([' ', '\t']).len();
-    let quotes = ["\\\"", "\"", "'"];
-    if let Some(quote) = quotes.into_iter().find(|quote| text[start..].starts_with(quote)) {
+    if let Some(quote) = QUOTES.into_iter().find(|quote| text[start..].starts_with(quote)) {
         let start = start + quote.len();
         let line = text[start..].split('\n').next().unwrap_or_default();
         let end = start + line.find(quote).unwrap_or(line.len());
@@ -120,15 +122,43 @@ fn is_alone(text: &str, start: usize, end: usize) -> bool {
     begins && (after.is_empty() || after.starts_with('\n') || after.starts_with("\\n"))
 }
 
-/// `--token VALUE`.
+/// Whether an argument of a command line is a flag whose value, the next one, is a credential.
+pub(super) fn is_flag(argument: &str) -> bool {
+    let name = argument.trim_start_matches('-');
+    name.len() < argument.len() && name.bytes().all(is_name) && is_credential(name)
+}
+
+/// Whether what stands behind such a flag is its value: it has a place of its own, so that it may be short.
+pub(super) fn is_argument(argument: &str) -> bool {
+    !argument.is_empty() && !argument.starts_with("--") && !value::is_plain(argument)
+}
+
+/// `--token VALUE`, or the two as items of a list.
 fn flag(text: &str, at: usize) -> Option<Find> {
     let start = at + 2;
     let length = text.as_bytes()[start..].iter().take_while(|&&byte| is_name(byte)).count();
     let name = &text[start..start + length];
-    let rest = text[start + length..].strip_prefix(' ')?;
-    if !is_credential(name) || rest.starts_with('-') {
+    if !is_credential(name) {
         return None;
     }
-    let (at, _) = valued(text, start + length + 1);
-    value::may_be_one(&text[at.clone()]).then_some(Find { at, kind: Kind::Field })
+    let behind = start + length;
+    let (at, _) = valued(text, behind + border(&text[behind..])?);
+    let found = &text[at.clone()];
+    (!found.starts_with('-') && value::may_be_one(found)).then_some(Find { at, kind: Kind::Field })
+}
+
+/// Length of what stands between a flag and its value: a blank, or what is between two items of a list in JSON or YAML.
+fn border(rest: &str) -> Option<usize> {
+    if rest.starts_with(' ') {
+        return Some(1);
+    }
+    let unquoted = QUOTES.into_iter().find_map(|quote| rest.strip_prefix(quote));
+    let line = |text: &str| text.trim_start_matches([' ', '\n']).len();
+    let json = unquoted.and_then(|rest| rest[rest.len() - line(rest)..].strip_prefix(',')).map(line);
+    let yaml = || {
+        let item = unquoted.unwrap_or(rest);
+        let item = item.strip_prefix('\n').or_else(|| item.strip_prefix("\\n"))?;
+        item.trim_start_matches(' ').strip_prefix("- ").map(str::len)
+    };
+    json.or_else(yaml).map(|left| rest.len() - left)
 }

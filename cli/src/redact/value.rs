@@ -11,8 +11,12 @@ const LONG: usize = 16;
 
 /// Whether the value of a field that holds credentials is one.
 pub(super) fn may_be_one(value: &str) -> bool {
-    let is_plain = PLAIN.iter().any(|plain| value.eq_ignore_ascii_case(plain));
-    value.len() >= MIN && !is_plain && !value.starts_with("[cut: ")
+    value.len() >= MIN && !is_plain(value)
+}
+
+/// Whether it says that there is no credential, or that one was cut.
+pub(super) fn is_plain(value: &str) -> bool {
+    PLAIN.iter().any(|plain| value.eq_ignore_ascii_case(plain)) || value.starts_with("[cut: ")
 }
 
 /// Whether it may be a word of a sentence, or a name.

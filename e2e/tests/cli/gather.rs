@@ -27,6 +27,9 @@ const NEEDLES: [&str; 6] = [
     "planted-in-a-url",
 ];
 
+/// The first of them as appliers keep a Secret in annotations: JSON, compressed by gzip, in base64.
+const APPLIED: &str = "H4sIAAAAAAACA6tWys7MS1GyUgpOTS5KLVHSUSouKcrMS3dJLElUsqpWyi9ILCxNBcrnF6TmFacWJ+am6hpYGJrqFuQk5pWkpijV1gIApjeLvUMAAAA=";
+
 /// All that is planted. What has another mark is not cut because of the Secret that holds it, but for the first, which has no looks of its own.
 fn credentials(mark: &str) -> [String; 6] {
     let [opaque, jwt, key, kubeconfig, bearer, url] = NEEDLES;
@@ -101,12 +104,15 @@ async fn plant(set: &MemberSet) {
     let mut held: Map<String, Value> =
         keys.into_iter().zip(credentials("S")).map(|(key, held)| (key.to_owned(), held.into())).collect();
     held.insert("alone".into(), NEEDLES[0].into());
-    let _: Secret = west.create(SYSTEM, json!({"metadata": {"name": "planted"}, "stringData": held})).await;
+    let applied = json!({"objectset.rio.cattle.io/applied": APPLIED});
+    let metadata = json!({"name": "planted", "annotations": applied, "labels": {"planted": "yes"}});
+    let _: Secret = west.create(SYSTEM, json!({"metadata": metadata, "stringData": held})).await;
     let annotations = keys.into_iter().zip(credentials("A")).flat_map(|(key, held)| {
         let encoded = base64(held.as_bytes());
         [(format!("example.com/{key}"), held.into()), (format!("example.com/{key}-64"), encoded.into())]
     });
-    let annotations: Map<String, Value> = annotations.collect();
+    let applied = [("example.com/applied".to_owned(), Value::from(APPLIED))];
+    let annotations: Map<String, Value> = annotations.chain(applied).collect();
     let annotated = json!({"metadata": {"annotations": annotations}});
     east.patch::<ServiceExport>(NS, "web", &annotated).await;
     east.patch::<Service>(NS, "web", &annotated).await;
@@ -150,7 +156,7 @@ async fn nothing_planted_is_in(set: &MemberSet, bundle: &str, dir: &Path) {
     }
     for file in &files {
         let text = fs::read_to_string(file).unwrap();
-        for form in NEEDLES.iter().flat_map(|needle| forms(needle)) {
+        for form in NEEDLES.iter().flat_map(|needle| forms(needle)).chain([APPLIED.to_owned()]) {
             assert!(!text.contains(&form), "{form} in {}", file.display());
         }
     }
@@ -159,10 +165,12 @@ async fn nothing_planted_is_in(set: &MemberSet, bundle: &str, dir: &Path) {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
     let secrets = read("clusters/west/api-server/api/v1/namespaces/freeport-system/secrets.json");
     assert!(!secrets.contains(&token) && secrets.contains("\"token\": "), "{secrets}");
+    assert!(!secrets.contains("annotations") && secrets.contains("\"planted\": \"yes\""), "{secrets}");
     assert!(secrets.contains("\"planted\"") && secrets.contains("\"kubeconfig\": "), "{secrets}");
     let cut = read("cut.txt");
     for place in [
         "serviceexports.json: items.[gather/web].metadata.annotations.example.com/key-64: private key",
+        "serviceexports.json: items.[gather/web].metadata.annotations.example.com/applied: value of a Secret",
         "services.json: items.[gather/web].metadata.annotations.example.com/kubeconfig: ",
         "clustersets.json: items.[freeport-system/demo].metadata.annotations.planted: ",
         "events.json: items.[gather/web.planted].message: token",
