@@ -38,7 +38,7 @@ pub(super) async fn show(args: VersionArgs) -> Result<Outcome, Error> {
         Form::Json => print(&(json(&versions)? + "\n"))?,
     }
     for line in &versions.not_looked_at {
-        aside(&format!("note: not looked at: {}", printable(line)));
+        aside(&format!("note: {}", printable(line)));
     }
     Ok(Outcome::Well)
 }

@@ -171,8 +171,7 @@ async fn commands_answer_from_it() {
     let listing = crate::get(&options).await.unwrap();
     let crate::Rows::Exports(rows) = &listing.items else { panic!("{listing:?}") };
     assert_eq!((listing.now, rows.len(), &*rows[0].name), (taken_at, 1, "web"), "{listing:?}");
-    let away =
-        "east was not looked at: east: cannot list serviceexports in shop: no answer: connection refused";
+    let away = "east was not looked at: east: cannot list clustersets in freeport-system: no answer: connection refused";
     assert!(listing.not_looked_at.iter().any(|line| line == away), "{listing:?}");
     let east = KubeContext { name: Some("north".into()), ..options.contexts[0].clone() };
     let said = Cluster::open(&east).await.err().unwrap().to_string();
