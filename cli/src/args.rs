@@ -42,7 +42,7 @@ use self::{
     showing::StatusArgs,
     versioning::VersionArgs,
 };
-use crate::{Error, dns, init, join, leave, rejoin};
+use crate::{Error, dns, init, join, leave, printable::printable, rejoin};
 
 /// Sets up ClusterSets, so that a Service exported in one cluster can be used in all of them.
 #[derive(Parser, Debug)]
@@ -201,10 +201,15 @@ async fn run_program(program: &'static str) -> ExitCode {
     match run(args).await {
         Ok(outcome) => outcome.exit_code().into(),
         Err(error) => {
-            aside(&format!("{program}: {error}"));
+            aside(&said(program, &error));
             error.exit_code().into()
         }
     }
+}
+
+/// The error as a terminal may get it: it may quote other clusters.
+fn said(program: &str, error: &Error) -> String {
+    printable(&format!("{program}: {error}"))
 }
 
 /// Prints a line beside the output. Where nobody reads that any more the work goes on.
@@ -272,6 +277,14 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn an_error_that_quotes_a_condition_does_not_reach_the_terminal_as_it_is() {
+        let missing = "shop/web: \u{1b}]0;owned\u{7}".to_owned();
+        let limit = std::time::Duration::from_secs(60);
+        let line = said("freeport", &Error::Timeout { cluster: "east".into(), missing, limit });
+        assert_eq!(line, "freeport: east: timed out after 60 s: shop/web:  ]0;owned ");
     }
 
     #[test]

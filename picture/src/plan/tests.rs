@@ -150,7 +150,7 @@ fn a_second_export_is_merged_as_the_leader_does_and_who_lacks_the_namespace_is_n
     let conflict = service.exporters[1].conditions.iter().find(|said| said.type_ == CONFLICT).unwrap();
     assert!(conflict.message.contains("clients cannot reach http 8080/TCP"), "{}", conflict.message);
     let west = service.importers.iter().find(|importing| importing.cluster == "west").unwrap();
-    assert_eq!((west.after, west.loses_all()), (Endpoints { total: 2, ready: 1 }, false));
+    assert_eq!((west.after, west.loses_all()), (Endpoints { total: 2, ready: 1 }, Some(false)));
     assert_eq!(west.import.as_ref().unwrap().address, Address::Kept);
     assert_eq!(plan.problems, ["shop/web: its exports differ: PortConflict"]);
     let ready = service.exporters[0].conditions.iter().find(|said| said.type_ == "Ready").unwrap();
@@ -216,10 +216,169 @@ fn without_the_leader_exporters_that_imports_name_stay() {
     );
     // The end of the only export is seen without the leader.
     assert!(!planned(&[east], "east", &[Change::Unexport(ServiceName::new("shop", "web"))]).is_well());
-    let unknown = plan_error(&[], None);
-    assert_eq!(unknown, "no cluster was looked at");
 }
 
-fn plan_error(clusters: &[Cluster], at: Option<&str>) -> String {
-    plan(clusters, at, &[], now()).unwrap_err()
+#[test]
+fn a_cluster_that_is_not_known_is_told_from_one_that_could_not_be_read() {
+    let error = |clusters: &[Cluster], at: Option<&str>| plan(clusters, at, &[], now()).unwrap_err();
+    assert!(matches!(error(&[], None), Unplanned::UnknownCluster(_)));
+    assert!(matches!(error(&clusters(), Some("north")), Unplanned::UnknownCluster(_)));
+    let mut all = clusters();
+    all[WEST].sets = Ok(vec![]);
+    let none = error(&all, Some("west-admin"));
+    assert!(
+        matches!(&none, Unplanned::Unread { context, why } if context == "west-admin" && why.contains("belongs to no"))
+    );
+    all[WEST].sets = Err(Gap::NoAnswer("timed out".into()));
+    assert!(matches!(error(&all, Some("north")), Unplanned::Unread { .. }), "it may be the ID of west");
+}
+
+#[test]
+fn a_command_for_a_missing_namespace_names_the_context_of_a_cluster_that_was_looked_at() {
+    let mut all = clusters();
+    let area = &mut all[0].areas.as_mut().unwrap()[0];
+    let lacks = api::lease::lacks(["shop".to_owned()].into(), now());
+    let lease = json!({
+        "metadata": {"name": name::member_lease("south"), "annotations": {api::label::LACKS: lacks}},
+        "spec": {"holderIdentity": "u/p", "renewTime": "2026-11-30T10:00:00.000000Z"},
+    });
+    area.leases.as_mut().unwrap().push(object(lease));
+    let lacking = planned(&all, "east", &[export()]).services[0].lacking_text();
+    let create = "try: kubectl --context hub-admin create namespace shop";
+    assert_eq!(
+        lacking,
+        [format!("not in hub: no Namespace shop. {create}"), "not in south: no Namespace shop".to_owned()]
+    );
+}
+
+#[test]
+fn nothing_is_planned_where_the_cluster_of_the_change_could_not_be_read() {
+    let gap = || Gap::Forbidden("no".into());
+    let lose: [fn(&mut Cluster, Gap); 3] = [
+        |cluster, gap| cluster.exports = Err(gap),
+        |cluster, gap| cluster.services = Err(gap),
+        |cluster, gap| cluster.namespaces = Err(gap),
+    ];
+    for (lose, part) in lose.into_iter().zip(["ServiceExports", "Services", "Namespaces"]) {
+        for change in [export(), Change::Unexport(web())] {
+            let mut all = clusters();
+            lose(&mut all[EAST], gap());
+            let said = plan(&all, Some("east"), &[change], now()).unwrap_err().to_string();
+            assert_eq!(said, format!("east-admin: cannot plan: {part}: forbidden: no"));
+        }
+    }
+}
+
+#[test]
+fn whether_the_last_endpoint_is_lost_is_not_known_without_endpoint_slices() {
+    let mut all = clusters();
+    all[WEST].slices = Err(Gap::NoKind);
+    let plan = planned(&all, "east", &[Change::Unexport(web())]);
+    let found: Vec<_> =
+        plan.services[0].losing().map(|one| (one.cluster.as_str(), one.loses_all())).collect();
+    assert_eq!(found, [("east", Some(true)), ("west", None)]);
+    assert_eq!(plan.loss().unwrap(), "imports lose their last endpoint");
+    all[EAST].slices = Err(Gap::NoKind);
+    let unknown = planned(&all, "east", &[Change::Unexport(web())]);
+    assert_eq!(unknown.loss().unwrap(), "whether the import in east loses its last endpoint is not known");
+    assert_eq!(planned(&clusters(), "east", &[export()]).loss(), None);
+    // Nothing that was read is a problem, and it is not said that there is none.
+    let mut all = clusters();
+    all[EAST].slices = Err(Gap::NoKind);
+    let plan = planned(&all, "east", &[export()]);
+    let text = plan.text().join("\n");
+    assert!(
+        plan.is_well()
+            && text.contains("in east: address 10.9.0.7 is kept; endpoints not known -> not known"),
+        "{text}"
+    );
+    assert!(text.ends_with("no problem in what was looked at"), "{text}");
+    assert!(!text.contains("NoReadyEndpoints"), "{text}");
+    let all = planned(&clusters(), "east", &[export()]).text();
+    assert_eq!(all.last().unwrap(), "no conflict, no refusal, and no import loses its last endpoint");
+}
+
+#[test]
+fn without_leader_and_imports_no_import_is_said_to_be_removed() {
+    let mut east = clusters().remove(EAST);
+    east.imports = Err(Gap::NoKind);
+    let plan = planned(&[east], "east", &[Change::Unexport(web())]);
+    assert_eq!(plan.services[0].importers[0].loses_all(), None);
+    assert!(!plan.text().join("\n").contains("is removed"), "{:?}", plan.text());
+    assert!(plan.not_looked_at.iter().any(|note| note.contains("another cluster exports shop/web")));
+}
+
+#[test]
+fn a_namespace_that_is_being_deleted_refuses_what_is_new() {
+    let mut all = clusters();
+    let going = json!({"metadata": {"name": "shop", "deletionTimestamp": "2026-11-30T09:00:00Z"}});
+    (all[WEST].namespaces, all[EAST].namespaces) = (Ok(vec![object(going.clone())]), Ok(vec![object(going)]));
+    let refused = planned(&all, "west", &[export(), Change::Service(service(80))]).refused;
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert!(refused[0].message.ends_with("because it is being terminated"), "{refused:?}");
+    assert_eq!(planned(&all, "east", &[export(), Change::Unexport(web())]).refused, [], "they exist");
+}
+
+#[test]
+fn a_member_exports_cluster_ips_by_its_arguments_or_its_environment() {
+    let only = |args: &[&str], env: &str| {
+        let mut east = cluster("east");
+        let container =
+            json!({"name": "m", "args": args, "env": [{"name": "FREEPORT_ENDPOINT_IP", "value": env}]});
+        let spec = json!({"selector": {}, "template": {"spec": {"containers": [container]}}});
+        east.deployment = Ok(Some(object(json!({"metadata": {}, "spec": spec}))));
+        east.only_cluster_ips()
+    };
+    assert!(only(&["--endpoint-ip=cluster"], "") && only(&["--endpoint-ip", "cluster"], ""));
+    assert!(only(&[], "cluster") && !only(&[], "pod") && !only(&[], ""));
+    assert!(!only(&["--endpoint-ip=pod"], "cluster"), "an argument wins");
+    assert!(!only(&["--endpoint-ip", "pod"], "cluster"));
+}
+
+#[test]
+fn endpoints_of_a_new_target_port_are_not_known() {
+    let ports = |target: Value| -> TargetPorts {
+        object(in_shop(
+            "web",
+            &json!({"spec": {"ports": [{"name": "http", "port": 80, "targetPort": target}]}}),
+        ))
+    };
+    let mut all = clusters();
+    let web = &mut all[EAST].services.as_mut().unwrap()[0];
+    web.spec.never.selector = [("app".to_owned(), "web".to_owned())].into();
+    let same = Change::Service(web.clone());
+    all[EAST].target_ports = Ok(vec![ports(json!(8080))]);
+    let is_known = |target: Value| {
+        let changes = [same.clone(), Change::TargetPorts(ports(target))];
+        planned(&all, "east", &changes).services[0].importers[0].after_known
+    };
+    assert!(is_known(json!(8080)) && !is_known(json!(8081)) && !is_known(json!("http")));
+    assert!(!is_known(Value::Null), "it is that of the Service, 80");
+}
+
+#[test]
+fn endpoints_of_a_new_selector_or_port_are_not_known() {
+    let selecting = |app: &str, port: i32| {
+        let mut service = service(port);
+        service.spec.never.selector = [("app".to_owned(), app.to_owned())].into();
+        service
+    };
+    let mut all = clusters();
+    all[EAST].services.as_mut().unwrap()[0] = selecting("web", 80);
+    let is_known = |change: Service| {
+        let plan = planned(&all, "east", &[Change::Service(change)]);
+        let noted = plan.not_looked_at.iter().any(|note| note.starts_with("endpoints of shop/web in east"));
+        let importing = &plan.services[0].importers[0];
+        let says = format!("{:?}", plan.services[0].exporters).contains("NoReadyEndpoints");
+        assert!(!says && noted != importing.after_known && plan.is_well(), "{plan:?}");
+        importing.after_known
+    };
+    assert!(is_known(selecting("web", 80)));
+    assert!(!is_known(selecting("shop", 80)));
+    assert!(!is_known(selecting("web", 81)));
+    assert!(!is_known(service(80)), "the selector goes");
+    let new = planned(&clusters(), "west", &[Change::Service(selecting("web", 80)), export()]);
+    assert!(new.not_looked_at.iter().any(|note| note.contains("of shop/web in west")), "{new:?}");
+    let west = new.services[0].exporters.iter().find(|exported| exported.cluster == "west").unwrap();
+    assert!(west.conditions.iter().all(|said| said.type_ != api::mcs::NO_READY_ENDPOINTS), "{west:?}");
 }
