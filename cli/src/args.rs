@@ -99,13 +99,13 @@ enum Command {
     Export(ExportArgs),
     /// End exports of Services.
     ///
-    /// Shows what that does, and asks if an import loses its last endpoint. Without a terminal that needs --yes.
+    /// Shows what that does, and asks if an import loses its last endpoint, or that is not known. Without a terminal that needs --yes.
     Unexport(UnexportArgs),
     /// Predict what a change of exports does in the whole ClusterSet. Changes nothing.
     ///
     /// From ServiceExports and Services in files, or the end of an export, and from what the clusters hold, by the rules of the leader and the
     /// members: each Service as it will be, conditions of its exports, endpoints before and after, writes. Exits with 0 if nothing is wrong,
-    /// with 1 on a conflict, a refusal or an import that loses its last endpoint, with 3 if no cluster could be looked at.
+    /// with 1 on a conflict, a refusal or an import that loses its last endpoint, with 3 if the cluster of the change could not be read.
     Plan(PlanArgs),
     /// Explain a code that `freeport why` or `freeport check` names. Asks no cluster.
     Explain(ExplainArgs),

@@ -18,6 +18,7 @@ use super::{
     scene::Scene,
     writes::Writes,
 };
+use crate::gap::Gap;
 
 /// What a change does.
 #[derive(Clone, Debug, Serialize)]
@@ -143,11 +144,11 @@ impl Planned {
         let exports = hides_exports.then(|| {
             format!("whether another cluster exports {service} is not known: neither the leader nor ServiceImports were read")
         });
-        let others = scene.others();
-        let others = (!others.is_empty() && after.merged.is_some()).then(|| {
-            let names: Vec<_> = others.into_iter().filter(|id| !after.lacking.contains(id)).collect();
-            format!("imports in {} were not looked at", names.join(", "))
-        });
+        let is_imported = before.merged.is_some() || after.merged.is_some();
+        let others: Vec<_> =
+            scene.others().into_iter().filter(|id| is_imported && !after.lacking.contains(id)).collect();
+        let others =
+            (!others.is_empty()).then(|| format!("imports in {} were not looked at", others.join(", ")));
         Self {
             namespace: service.namespace.clone(),
             name: service.name.clone(),
@@ -273,9 +274,8 @@ fn gaps(cluster: &Cluster) -> Vec<String> {
         ("EndpointSlices", cluster.slices.as_ref().err()),
         ("ServiceImports", cluster.imports.as_ref().err()),
         ("IP families", cluster.families.as_ref().err()),
+        ("the member's Deployment", cluster.deployment.as_ref().err().filter(|gap| **gap != Gap::NoKind)),
     ];
-    let said = |(part, gap): (&str, Option<&crate::gap::Gap>)| {
-        Some(format!("{part} of {}: {}", cluster.title(), gap?))
-    };
+    let said = |(part, gap): (&str, Option<&Gap>)| Some(format!("{part} of {}: {}", cluster.title(), gap?));
     parts.into_iter().filter_map(said).collect()
 }

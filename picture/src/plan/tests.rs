@@ -252,6 +252,19 @@ fn a_command_for_a_missing_namespace_names_the_context_of_a_cluster_that_was_loo
 }
 
 #[test]
+fn members_that_were_not_looked_at_are_noted_also_where_an_export_ends() {
+    let mut all = clusters();
+    all.remove(WEST);
+    for change in [export(), Change::Unexport(web())] {
+        let notes = planned(&all, "east", &[change]).not_looked_at;
+        assert_eq!(notes, ["imports in west were not looked at"]);
+    }
+    all[EAST].deployment = Err(Gap::Forbidden("no".into()));
+    let notes = planned(&all, "east", &[export()]).not_looked_at;
+    assert_eq!(notes[0], "the member's Deployment of east: forbidden: no");
+}
+
+#[test]
 fn nothing_is_planned_where_the_cluster_of_the_change_could_not_be_read() {
     let gap = || Gap::Forbidden("no".into());
     let lose: [fn(&mut Cluster, Gap); 3] = [
