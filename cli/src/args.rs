@@ -42,7 +42,7 @@ use self::{
     showing::StatusArgs,
     versioning::VersionArgs,
 };
-use crate::{Error, dns, init, join, leave, rejoin};
+use crate::{Error, dns, init, join, leave, printable::printable, rejoin};
 
 /// Sets up ClusterSets, so that a Service exported in one cluster can be used in all of them.
 #[derive(Parser, Debug)]
@@ -99,13 +99,13 @@ enum Command {
     Export(ExportArgs),
     /// End exports of Services.
     ///
-    /// Shows what that does, and asks if an import loses its last endpoint. Without a terminal that needs --yes.
+    /// Shows what that does, and asks if an import loses its last endpoint, or that is not known. Without a terminal that needs --yes.
     Unexport(UnexportArgs),
     /// Predict what a change of exports does in the whole ClusterSet. Changes nothing.
     ///
     /// From ServiceExports and Services in files, or the end of an export, and from what the clusters hold, by the rules of the leader and the
     /// members: each Service as it will be, conditions of its exports, endpoints before and after, writes. Exits with 0 if nothing is wrong,
-    /// with 1 on a conflict, a refusal or an import that loses its last endpoint, with 3 if no cluster could be looked at.
+    /// with 1 on a conflict, a refusal or an import that loses its last endpoint, with 3 if the cluster of the change could not be read.
     Plan(PlanArgs),
     /// Explain a code that `freeport why` or `freeport check` names. Asks no cluster.
     Explain(ExplainArgs),
@@ -201,10 +201,15 @@ async fn run_program(program: &'static str) -> ExitCode {
     match run(args).await {
         Ok(outcome) => outcome.exit_code().into(),
         Err(error) => {
-            aside(&format!("{program}: {error}"));
+            aside(&said(program, &error));
             error.exit_code().into()
         }
     }
+}
+
+/// The error as a terminal may get it: it may quote other clusters.
+fn said(program: &str, error: &Error) -> String {
+    printable(&format!("{program}: {error}"))
 }
 
 /// Prints a line beside the output. Where nobody reads that any more the work goes on.
@@ -275,10 +280,18 @@ mod tests {
     }
 
     #[test]
+    fn an_error_that_quotes_a_condition_does_not_reach_the_terminal_as_it_is() {
+        let missing = "shop/web: \u{1b}]0;owned\u{7}".to_owned();
+        let limit = std::time::Duration::from_secs(60);
+        let line = said("freeport", &Error::Timeout { cluster: "east".into(), missing, limit });
+        assert_eq!(line, "freeport: east: timed out after 60 s: shop/web:  ]0;owned ");
+    }
+
+    #[test]
     fn short_help_fits_a_screen() {
         let mut command = Args::command();
         command.build();
-        // `help` lists all commands.
+        // `freeport help` lists the commands, one in a line.
         for command in command.get_subcommands_mut().filter(|command| command.get_name() != "help") {
             let help = command.render_help().to_string();
             let widest = help.lines().map(|line| line.chars().count()).max().unwrap();

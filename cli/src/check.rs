@@ -71,10 +71,7 @@ impl Checked {
 /// # Errors
 /// [`Error::Kubeconfig`].
 pub async fn check(options: &CheckOptions) -> Result<Checked, Error> {
-    let mut clusters = Vec::new();
-    for context in &options.contexts {
-        clusters.push(Cluster::open(context).await?);
-    }
+    let clusters = Cluster::open_all(&options.contexts).await?;
     let begun = Instant::now();
     loop {
         let checked = once(&clusters, options).await;

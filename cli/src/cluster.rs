@@ -180,6 +180,15 @@ impl Cluster {
         Ok(self)
     }
 
+    /// The clusters behind these contexts; none of them is asked.
+    pub(crate) async fn open_all(contexts: &[KubeContext]) -> Result<Vec<Self>, Error> {
+        let mut clusters = Vec::new();
+        for context in contexts {
+            clusters.push(Self::open(context).await?);
+        }
+        Ok(clusters)
+    }
+
     /// Reads the kubeconfig only: for whoever may have too few rights to ask who the API server is.
     pub(crate) async fn open(context: &KubeContext) -> Result<Self, Error> {
         if let Some(bundle) = &context.bundle {

@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use picture::plan::Unplanned;
+
 /// Why a command stopped. What it did before stays; running it again goes on from there.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -135,6 +137,15 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl From<Unplanned> for Error {
+    fn from(unplanned: Unplanned) -> Self {
+        match unplanned {
+            Unplanned::UnknownCluster(why) => Self::Argument(why),
+            Unplanned::Unread { context, why } => Self::Refused { cluster: context, reason: why },
+        }
+    }
 }
 
 /// Why a request failed, by what somebody can do about it.
@@ -286,6 +297,14 @@ mod tests {
         assert_eq!(classify(&away), Failure::NoAnswer);
         assert!(brief(&away).starts_with("no answer: "), "{}", brief(&away));
     }
+
+    #[test]
+    fn a_cluster_that_could_not_be_read_is_no_wrong_argument() {
+        let code = |unplanned: Unplanned| Error::from(unplanned).exit_code();
+        assert_eq!(code(Unplanned::UnknownCluster("no cluster is called \"north\"".into())), 2);
+        assert_eq!(code(Unplanned::Unread { context: "east".into(), why: "cannot plan".into() }), 3);
+    }
+
     #[test]
     fn a_missing_right_is_said_with_verb_resource_and_cluster() {
         let says = |message: &str| {

@@ -29,11 +29,7 @@ use serde_json::json;
 
 pub use self::end::{UnexportOptions, unexport};
 use crate::{
-    Error, KubeContext,
-    cluster::Cluster,
-    install::MANAGER,
-    objects::Object,
-    plan::{opened, planned},
+    Error, KubeContext, cluster::Cluster, install::MANAGER, objects::Object, plan::planned,
     printable::printable,
 };
 
@@ -70,7 +66,7 @@ pub enum DryRun {
 /// # Errors
 /// [`Error::Refused`] if the API server would refuse a ServiceExport; [`Error::Timeout`]; those of requests.
 pub async fn export(options: &ExportOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<bool, Error> {
-    let clusters = opened(&options.contexts).await?;
+    let clusters = Cluster::open_all(&options.contexts).await?;
     let Some(cluster) = clusters.first() else { return Ok(true) };
     let services = services(cluster, options).await?;
     let objects: Vec<_> = services.iter().map(|service| object(service, options)).collect();
@@ -90,19 +86,21 @@ pub async fn export(options: &ExportOptions, say: &mut (dyn FnMut(&str) + Send))
     if options.dry_run.is_some() {
         return Ok(plan.is_well());
     }
-    let begun = Instant::now();
-    for object in &objects {
+    let (begun, mut generations) = (Instant::now(), BTreeMap::new());
+    for (service, object) in services.iter().zip(&objects) {
         let exports: Api<ServiceExport> =
             Api::namespaced(cluster.client.clone(), &object.namespace().unwrap_or_default());
         let (name, params) = (object.name_any(), PatchParams::apply(MANAGER));
         let doing = format!("apply {}", Object::new(object));
-        cluster.request(doing, exports.patch(&name, &params, &Patch::Apply(object))).await?;
+        let applied = cluster.request(doing, exports.patch(&name, &params, &Patch::Apply(object))).await?;
+        generations.insert(service.clone(), applied.metadata.generation);
         say(&format!("{}: applied {}", cluster.name, Object::new(object)));
     }
     let Some(limit) = options.wait else { return Ok(plan.is_well()) };
     let mut is_well = plan.is_well();
     for service in &plan.services {
-        is_well &= progress::exported(&clusters, &plan, service, (begun, limit), say).await?;
+        let generation = generations.get(&service.service()).copied().flatten();
+        is_well &= progress::exported(&clusters, &plan, (service, generation), (begun, limit), say).await?;
     }
     Ok(is_well)
 }
@@ -113,13 +111,10 @@ async fn shown(
     changes: &[Change],
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Plan, Error> {
-    let predicted =
-        Box::pin(planned(clusters, clusters.first().map(|first| first.name.as_str()), changes)).await?;
+    let at = clusters.first().map(|first| first.name.as_str());
+    let predicted = Box::pin(planned(clusters, at, changes)).await;
     predicted.notes.iter().for_each(|note| say(&format!("note: {}", printable(note))));
-    let plan = predicted.plan.ok_or_else(|| Error::Refused {
-        cluster: clusters.first().map(|first| first.name.clone()).unwrap_or_default(),
-        reason: "no cluster could be looked at".to_owned(),
-    })?;
+    let plan = predicted.plan?;
     plan.not_looked_at.iter().for_each(|note| say(&format!("note: {}", printable(note))));
     plan.text().iter().for_each(|line| say(&printable(line)));
     Ok(plan)
@@ -132,7 +127,9 @@ async fn services(cluster: &Cluster, options: &ExportOptions) -> Result<Vec<Serv
         let all: Api<Named<Service>> = Api::namespaced(cluster.client.clone(), namespace);
         let found = cluster.all(&all, labels).await?;
         let found = found.into_iter().map(|service| ServiceName::new(namespace, service.name_any()));
-        services.extend(found.filter(|service| !service.name.starts_with(api::label::IMPORTED_PREFIX)));
+        let found = found.filter(|service| !service.name.starts_with(api::label::IMPORTED_PREFIX));
+        let more: Vec<_> = found.filter(|service| !services.contains(service)).collect();
+        services.extend(more);
         if services.is_empty() {
             let reason = format!("no Service in Namespace {namespace} has labels {labels}");
             return Err(cluster.refuse(reason));

@@ -141,10 +141,7 @@ impl Rows {
 /// # Errors
 /// [`Error::Kubeconfig`].
 pub async fn get(options: &GetOptions) -> Result<Listing, Error> {
-    let mut clusters = Vec::new();
-    for context in &options.contexts {
-        clusters.push(Cluster::open(context).await?);
-    }
+    let clusters = Cluster::open_all(&options.contexts).await?;
     let now = now(&clusters);
     let (namespace, labels) = (options.namespace.as_deref(), options.labels.as_str());
     let held = async |labels| held(&clusters, namespace, labels).await;

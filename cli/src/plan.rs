@@ -19,9 +19,17 @@ use api::ServiceName;
 use futures::future::join_all;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use picture::plan::{Change, Cluster as Known, Plan, plan as predict};
+use picture::{
+    plan::{Change, Cluster as Known, Plan, Unplanned, plan as predict},
+    view::ClusterSetView,
+};
 
-use crate::{Error, KubeContext, cluster::Cluster, look::each_once};
+use crate::{
+    Error, KubeContext,
+    cluster::Cluster,
+    look::{each_once, several},
+    objects::SYSTEM,
+};
 
 /// What to predict.
 #[derive(Clone, Debug)]
@@ -32,8 +40,8 @@ pub struct PlanOptions {
     pub unexport: Vec<ServiceName>,
     /// Cluster of the change, by ID or context; without it, the first.
     pub at: Option<String>,
-    /// Namespace of objects that name none.
-    pub namespace: String,
+    /// Namespace of objects that name none; without it, that of the context of the change.
+    pub namespace: Option<String>,
     /// Where the clusters are looked at.
     pub from: PlanFrom,
 }
@@ -52,47 +60,64 @@ pub enum PlanFrom {
 pub struct Predicted {
     /// What was not looked at.
     pub notes: Vec<String>,
-    /// The plan; none if no cluster could be looked at.
-    pub plan: Option<Plan>,
+    /// The plan, or why there is none.
+    pub plan: Result<Plan, Unplanned>,
 }
 
 /// Looks at all clusters at once. A cluster that does not answer costs one limit, and is a note.
 ///
 /// # Errors
-/// [`Error::Kubeconfig`], and [`Error::Argument`] if a file cannot be read as objects, or the cluster of the change is not known.
+/// [`Error::Kubeconfig`], and [`Error::Argument`] if a file cannot be read as objects.
 pub async fn plan(options: &PlanOptions) -> Result<Predicted, Error> {
-    let mut changes = Vec::new();
-    for path in &options.files {
-        changes.extend(change::read(path, &options.namespace)?);
-    }
-    changes.extend(options.unexport.iter().cloned().map(Change::Unexport));
-    match &options.from {
+    let at = options.at.as_deref();
+    Ok(match &options.from {
         PlanFrom::Live(contexts) => {
-            let clusters = opened(contexts).await?;
-            Box::pin(planned(&clusters, options.at.as_deref(), &changes)).await
+            let clusters = Cluster::open_all(contexts).await?;
+            let namespace = match &options.namespace {
+                Some(namespace) => namespace.clone(),
+                None => Box::pin(namespace(contexts, &clusters, at)).await?,
+            };
+            Box::pin(planned(&clusters, at, &changes(options, &namespace)?)).await
         }
         PlanFrom::Offline(folder) => {
-            let known = offline::read(folder, options.at.as_deref())?;
-            predicted(&known, vec![], options.at.as_deref(), &changes)
+            let changes = changes(options, options.namespace.as_deref().unwrap_or("default"))?;
+            predicted(&offline::read(folder, at)?, vec![], at, &changes)
         }
-    }
+    })
 }
 
-/// The clusters behind these contexts.
-pub(crate) async fn opened(contexts: &[KubeContext]) -> Result<Vec<Cluster>, Error> {
-    let mut clusters = Vec::new();
-    for context in contexts {
-        clusters.push(Cluster::open(context).await?);
+fn changes(options: &PlanOptions, namespace: &str) -> Result<Vec<Change>, Error> {
+    let mut changes = Vec::new();
+    for path in &options.files {
+        changes.extend(change::read(path, namespace)?);
     }
-    Ok(clusters)
+    changes.extend(options.unexport.iter().cloned().map(Change::Unexport));
+    Ok(changes)
+}
+
+/// Namespace that the context of the cluster `at` names, or that of the first one. Asks for IDs only if `at` is no context.
+async fn namespace(
+    contexts: &[KubeContext],
+    clusters: &[Cluster],
+    at: Option<&str>,
+) -> Result<String, Error> {
+    let of =
+        |place: usize| contexts.get(place).map_or_else(|| Ok("default".to_owned()), KubeContext::namespace);
+    let Some(at) = at else { return of(0) };
+    if let Some(place) = clusters.iter().position(|cluster| cluster.name == at) {
+        return of(place);
+    }
+    let is_it = clusters.iter().map(|cluster| {
+        Box::pin(async move {
+            let sets = several::<ClusterSetView>(cluster, SYSTEM, "").await.unwrap_or_default();
+            sets.first().and_then(ClusterSetView::cluster_id) == Some(at)
+        })
+    });
+    of(join_all(is_it).await.into_iter().position(|is_it| is_it).unwrap_or_default())
 }
 
 /// What these changes do in the cluster `at`, or in the first one.
-pub(crate) async fn planned(
-    clusters: &[Cluster],
-    at: Option<&str>,
-    changes: &[Change],
-) -> Result<Predicted, Error> {
+pub(crate) async fn planned(clusters: &[Cluster], at: Option<&str>, changes: &[Change]) -> Predicted {
     let services: BTreeSet<ServiceName> = changes.iter().map(Change::service).collect();
     let looks = clusters.iter().map(|cluster| Box::pin(look::look(cluster, &services)));
     let known = join_all(looks).await;
@@ -101,22 +126,15 @@ pub(crate) async fn planned(
     predicted(&known, notes, at, changes)
 }
 
-fn predicted(
-    clusters: &[Known],
-    mut notes: Vec<String>,
-    at: Option<&str>,
-    changes: &[Change],
-) -> Result<Predicted, Error> {
+fn predicted(clusters: &[Known], mut notes: Vec<String>, at: Option<&str>, changes: &[Change]) -> Predicted {
     for cluster in clusters {
         let gap = cluster.unseen().map(|gap| format!("{} was not looked at: {gap}", cluster.context));
         notes.extend(gap);
     }
     if clusters.iter().all(|cluster| cluster.unseen().is_some()) {
         notes.push("no cluster could be looked at".to_owned());
-        return Ok(Predicted { notes, plan: None });
     }
-    let plan = predict(clusters, at, changes, Timestamp::now()).map_err(Error::Argument)?;
-    Ok(Predicted { notes, plan: Some(plan) })
+    Predicted { notes, plan: predict(clusters, at, changes, Timestamp::now()) }
 }
 
 /// What the cluster behind a client holds, as far as these Services are concerned.
@@ -151,6 +169,10 @@ items:
         "{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, metadata: {name: web}}";
 
     async fn of(clusters: &[&str], change: &str) -> Result<Plan, String> {
+        in_cluster(None, clusters, change).await
+    }
+
+    async fn in_cluster(at: Option<&str>, clusters: &[&str], change: &str) -> Result<Plan, String> {
         let folder = tempfile::tempdir().unwrap();
         for cluster in clusters {
             fs::create_dir(folder.path().join(cluster)).unwrap();
@@ -161,12 +183,40 @@ items:
         let options = PlanOptions {
             files: vec![file.path().into()],
             unexport: vec![],
-            at: None,
-            namespace: "shop".into(),
+            at: at.map(str::to_owned),
+            namespace: Some("shop".into()),
             from: PlanFrom::Offline(folder.path().into()),
         };
         let predicted = Box::pin(plan(&options)).await.map_err(|error| error.to_string())?;
-        Ok(predicted.plan.unwrap())
+        predicted.plan.map_err(|unplanned| format!("{unplanned:?}"))
+    }
+
+    #[tokio::test]
+    async fn a_name_that_no_folder_has_is_a_wrong_argument() {
+        let said = in_cluster(Some("north"), &["east"], EXPORT).await.unwrap_err();
+        assert!(said.starts_with("UnknownCluster"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn objects_without_a_namespace_are_in_that_of_the_context_of_the_change() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let config = "{clusters: [{name: n, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: n, user: {}}], \
+                      contexts: [{name: a, context: {cluster: n, user: n, namespace: first}}, {name: b, context: {cluster: n, user: n, namespace: second}}]}";
+        fs::write(file.path(), config).unwrap();
+        let context = |name: &str| KubeContext {
+            file: Some(file.path().into()),
+            name: Some(name.into()),
+            ..KubeContext::default()
+        };
+        let contexts = ["a", "b"].map(context);
+        let clusters = Cluster::open_all(&contexts).await.unwrap();
+        assert_eq!(namespace(&contexts, &clusters, None).await.unwrap(), "first");
+        assert_eq!(namespace(&contexts, &clusters, Some("b")).await.unwrap(), "second");
+        // Nobody answers: the notes are kept, and no cluster was named in a wrong way.
+        let unread = planned(&clusters, Some("b"), &[]).await;
+        assert_eq!(unread.notes.len(), 3, "{unread:?}");
+        assert_eq!(Error::from(unread.plan.unwrap_err()).exit_code(), 3);
     }
 
     #[tokio::test]
@@ -177,6 +227,26 @@ items:
         assert_eq!((web.exporters[0].cluster.as_str(), web.importers[0].cluster.as_str()), ("east", "east"));
         assert!(of(&["east", "west"], EXPORT).await.unwrap_err().ends_with("try: --in east"));
         assert!(of(&[], EXPORT).await.unwrap_err().contains("no folder of a cluster"));
+    }
+
+    #[tokio::test]
+    async fn a_new_target_port_in_a_file_is_seen() {
+        let web = |target: u16| {
+            format!(
+                "{{apiVersion: v1, kind: Service, metadata: {{name: web, namespace: shop}}, spec: {{selector: {{app: web}}, \
+                 ports: [{{name: http, port: 80, targetPort: {target}}}]}}}}"
+            )
+        };
+        let known = format!("{EXPORT}\n---\n{}", web(80));
+        let noted = async |change: &str| {
+            let plan = Box::pin(of(&["east"], change)).await.unwrap();
+            plan.not_looked_at.iter().any(|note| note.starts_with("endpoints of shop/web in east"))
+        };
+        // EAST has a Service without a selector.
+        assert!(noted(&known).await);
+        assert!(!noted(EXPORT).await);
+        let twice = |target| format!("{known}\n---\n{}", web(target));
+        assert!(noted(&twice(8080)).await);
     }
 
     #[tokio::test]

@@ -41,10 +41,7 @@ pub struct Why {
 /// # Errors
 /// [`Error::Kubeconfig`], and [`Error::Argument`] if nothing is known of the importing cluster.
 pub async fn why(options: &WhyOptions) -> Result<Why, Error> {
-    let mut clusters = Vec::new();
-    for context in &options.contexts {
-        clusters.push(Cluster::open(context).await?);
-    }
+    let clusters = Cluster::open_all(&options.contexts).await?;
     let looks = clusters.iter().map(|cluster| Box::pin(look::look(cluster, &options.service)));
     let known = join_all(looks).await;
     let now = now(&clusters);

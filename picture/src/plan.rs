@@ -11,8 +11,10 @@
 //! | `importer` | what each cluster imports |
 //! | `said` | conditions of ServiceExports |
 //! | `predicted` | a Service of the set as it is before or after the change |
+//! | `unplanned` | why nothing can be predicted |
 //! | `writes` | number of writes |
 //! | `report` | the plan, and its problems |
+//! | `target_ports` | ports of Pods that a Service leads to |
 //! | `text` | the plan for people |
 
 mod change;
@@ -24,7 +26,9 @@ mod predicted;
 mod report;
 mod said;
 mod scene;
+mod target_ports;
 mod text;
+mod unplanned;
 mod writes;
 
 use std::collections::BTreeSet;
@@ -39,6 +43,8 @@ pub use self::{
     held::{Area, Cluster, ReportView},
     importer::{Address, Endpoints, Imported},
     report::{Exported, Importing, Plan, Planned},
+    target_ports::TargetPorts,
+    unplanned::Unplanned,
     writes::Writes,
 };
 use self::{predicted::Predicted, scene::Scene};
@@ -46,26 +52,29 @@ use self::{predicted::Predicted, scene::Scene};
 /// Plans these changes in the cluster `at`, an ID or a context; without it, in the first one.
 ///
 /// # Errors
-/// A sentence, if no cluster has that name, or the cluster belongs to no ClusterSet.
+/// [`Unplanned`], if no cluster has that name, the cluster belongs to no ClusterSet, or what the change is about could not be read there.
 pub fn plan(
     clusters: &[Cluster],
     at: Option<&str>,
     changes: &[Change],
     now: Timestamp,
-) -> Result<Plan, String> {
+) -> Result<Plan, Unplanned> {
     let target = target(clusters, at)?;
-    let set = target.set().ok_or_else(|| match &target.sets {
-        Ok(_) => format!("{} belongs to no ClusterSet. try: freeport join --context {0}", target.context),
-        Err(gap) => format!("ClusterSets of {} are not known: {gap}", target.context),
-    })?;
-    let (mut changed, mut refused) = (target.clone(), Vec::new());
+    let set = unplanned::readable(target)?;
+    let (mut changed, mut refused, mut unsettled) = (target.clone(), Vec::new(), BTreeSet::new());
     for change in changes {
-        refused.extend(change.apply(&mut changed, now).err());
+        let unsettles = change.unsettles(&changed);
+        match change.apply(&mut changed, now) {
+            Ok(()) if unsettles => drop(unsettled.insert(change.service())),
+            Ok(()) => {}
+            Err(why) => refused.push(why),
+        }
     }
     let is_target = |cluster: &&Cluster| cluster.context == target.context;
     let others = || clusters.iter().filter(|cluster| !is_target(cluster));
     let before = Scene::of(clusters, &set.name_any());
-    let after = Scene::of(others().chain([&changed]), &set.name_any());
+    let mut after = Scene::of(others().chain([&changed]), &set.name_any());
+    after.unsettled = target.id().map(|id| (id, &unsettled));
     let services: BTreeSet<ServiceName> = changes.iter().map(Change::service).collect();
     let planned = services.into_iter().filter_map(|service| {
         // A Service that is not exported changes nothing elsewhere.
@@ -78,12 +87,18 @@ pub fn plan(
     Ok(Plan::of(target, planned.collect(), refused, &after))
 }
 
-fn target<'a>(clusters: &'a [Cluster], at: Option<&str>) -> Result<&'a Cluster, String> {
-    let Some(at) = at else { return clusters.first().ok_or_else(|| "no cluster was looked at".to_owned()) };
+fn target<'a>(clusters: &'a [Cluster], at: Option<&str>) -> Result<&'a Cluster, Unplanned> {
+    let none = || Unplanned::UnknownCluster("no cluster was looked at".to_owned());
+    let Some(at) = at else { return clusters.first().ok_or_else(none) };
     let is_it = |cluster: &&Cluster| cluster.id() == Some(at) || cluster.context == at;
     clusters.iter().find(is_it).ok_or_else(|| {
         let known: Vec<_> = clusters.iter().map(Cluster::title).collect();
-        format!("no cluster that was looked at is called {at:?}; known: {}", known.join(", "))
+        let why = format!("no cluster that was looked at is called {at:?}; known: {}", known.join(", "));
+        // It may be the ID of a cluster whose ID could not be read.
+        match clusters.iter().find(|cluster| cluster.sets.is_err()) {
+            Some(unread) => Unplanned::Unread { context: unread.context.clone(), why },
+            None => Unplanned::UnknownCluster(why),
+        }
     })
 }
 

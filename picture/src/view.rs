@@ -96,13 +96,48 @@ pub struct ServiceExportView {
     pub metadata: ObjectMeta,
     /// Its conditions.
     #[serde(default)]
-    pub status: Lenient<Conditions>,
+    pub status: Lenient<ExportStatus>,
+}
+
+/// What is looked at of the status of a ServiceExport.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ExportStatus {
+    /// The conditions.
+    conditions: Vec<Observing>,
+}
+
+impl ExportStatus {
+    /// The conditions.
+    pub fn conditions(self) -> Vec<AntreaCondition> {
+        self.conditions.into_iter().map(|said| said.condition).collect()
+    }
+}
+
+/// A condition, with the generation that it is about.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Observing {
+    observed_generation: Option<i64>,
+    #[serde(flatten)]
+    condition: AntreaCondition,
 }
 
 impl ServiceExportView {
     /// Its condition of this type.
     pub fn condition(&self, type_: &str) -> Option<&AntreaCondition> {
-        of_type(&self.status.0.as_ref().ok()?.conditions, type_)
+        Some(&self.of_type(type_)?.condition)
+    }
+
+    /// Whether its condition of this type is about this generation or a later one. Where the CRD lacks the field, each is.
+    pub fn has_observed(&self, type_: &str, generation: Option<i64>) -> bool {
+        let observed = self.of_type(type_).and_then(|said| said.observed_generation);
+        observed.is_none() || observed >= generation
+    }
+
+    fn of_type(&self, type_: &str) -> Option<&Observing> {
+        let conditions = &self.status.0.as_ref().ok()?.conditions;
+        conditions.iter().find(|said| said.condition.type_.as_deref() == Some(type_))
     }
 }
 

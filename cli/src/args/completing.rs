@@ -2,11 +2,14 @@
 
 use std::{ffi::OsStr, path::PathBuf, sync::mpsc, thread, time::Duration};
 
+use api::{label::IMPORTED_PREFIX, view::Named};
 use clap::{Arg, Args as ClapArgs, Command, CommandFactory, ValueEnum};
 use clap_complete::{
     ArgValueCompleter, CompleteEnv, CompletionCandidate,
     env::{self, EnvCompleter},
 };
+use k8s_openapi::api::core::v1::Service;
+use kube::{Api, ResourceExt};
 
 use super::{Args, Outcome, showing::print};
 use crate::{Error, GetOptions, KubeContext, Listed, cluster::Cluster, get, listed_names};
@@ -62,12 +65,14 @@ fn registration(shell: Shell) -> Result<String, Error> {
 /// The command, whose arguments know where their values come from.
 fn offering(command: Command) -> Command {
     let is_new_cluster = ["init", "join"].contains(&command.get_name());
+    let is_export = command.get_name() == "export";
     let offer = |arg: Arg| match arg.get_id().as_str() {
         "context" | "contexts" | "leader_context" | "provider_context" => {
             arg.add(ArgValueCompleter::new(contexts))
         }
         "namespace" | "names" => arg.add(ArgValueCompleter::new(namespaces)),
-        "service" => arg.add(ArgValueCompleter::new(services)),
+        "services" if is_export => arg.add(ArgValueCompleter::new(own_services)),
+        "service" | "services" | "unexport" => arg.add(ArgValueCompleter::new(services)),
         "from" | "id" => arg.add(ArgValueCompleter::new(cluster_ids)),
         "cluster_id" if !is_new_cluster => arg.add(ArgValueCompleter::new(cluster_ids)),
         _ => arg,
@@ -93,6 +98,21 @@ fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
 /// Services that the current context's cluster exports or imports, as `NAMESPACE/NAME`.
 fn services(current: &OsStr) -> Vec<CompletionCandidate> {
     matching(current, asked(async || listed(Listed::Services).await))
+}
+
+/// Services of the current context's cluster that it could export, as `NAMESPACE/NAME`.
+fn own_services(current: &OsStr) -> Vec<CompletionCandidate> {
+    matching(
+        current,
+        asked(async || {
+            let cluster = Cluster::open(&here()).await.ok()?;
+            let all: Api<Named<Service>> = Api::all(cluster.client.clone());
+            let found = cluster.all(&all, "").await.ok()?;
+            let own = found.into_iter().filter(|service| !service.name_any().starts_with(IMPORTED_PREFIX));
+            let own = own.filter_map(|own| Some(format!("{}/{}", own.namespace()?, own.name_any())));
+            Some(own.collect())
+        }),
+    )
 }
 
 /// IDs of clusters that the current context's cluster leads, and its own.
@@ -180,6 +200,18 @@ mod tests {
         assert_eq!(offered(&["sta"]), ["status"]);
         assert_eq!(offered(&["get", "co"]), ["conflicts"]);
         assert!(offered(&["why", "shop/web", "--all"]).contains(&"--all-contexts".to_owned()));
+    }
+
+    #[test]
+    fn each_argument_with_services_has_them_offered() {
+        let command = offering(Args::command());
+        for (name, argument) in
+            [("why", "service"), ("export", "services"), ("unexport", "services"), ("plan", "unexport")]
+        {
+            let command = command.find_subcommand(name).unwrap();
+            let argument = command.get_arguments().find(|arg| arg.get_id() == argument).unwrap();
+            assert!(argument.get::<ArgValueCompleter>().is_some(), "{name}");
+        }
     }
 
     #[test]

@@ -46,6 +46,18 @@ pub(super) fn service(text: &str, example: &str) -> Result<ServiceName, Error> {
     Ok(ServiceName::new(namespace, name))
 }
 
+/// Reads several of them, and counts each once.
+pub(super) fn services(all: &[String], example: &str) -> Result<Vec<ServiceName>, Error> {
+    let mut services = Vec::new();
+    for text in all {
+        let service = service(text, example)?;
+        if !services.contains(&service) {
+            services.push(service);
+        }
+    }
+    Ok(services)
+}
+
 /// Prints why a Service cannot be used; whether something was found.
 pub(super) async fn show(args: WhyArgs) -> Result<Outcome, Error> {
     let options: WhyOptions = args.try_into()?;
@@ -99,6 +111,13 @@ mod tests {
         }
         let right = options("shop/web").unwrap();
         assert_eq!(right.service.to_string(), "shop/web");
+    }
+
+    #[test]
+    fn a_service_that_is_named_twice_counts_once() {
+        let named = ["shop/web", "shop/api", "shop/web"].map(str::to_owned);
+        let services: Vec<_> = services(&named, "").unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(services, ["shop/web", "shop/api"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::{Outcome, duration::duration, explaining::service, reaching::Several};
+use super::{Outcome, duration::duration, explaining::services, reaching::Several};
 use crate::{DryRun, Error, ExportOptions, KubeContext, UnexportOptions, export, unexport};
 
 #[derive(ClapArgs, Debug)]
@@ -75,10 +75,6 @@ impl Waiting {
 fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is no KEY=VALUE"))?;
     Ok((key.to_owned(), value.to_owned()))
-}
-
-fn services(all: &[String], example: &str) -> Result<Vec<api::ServiceName>, Error> {
-    all.iter().map(|text| service(text, example)).collect()
 }
 
 impl TryFrom<ExportArgs> for ExportOptions {

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::{
     Outcome, aside,
-    explaining::service,
+    explaining::services,
     reaching::Several,
     showing::{ReportForm, json, print, print_marked},
 };
-use crate::{Error, KubeContext, PlanFrom, PlanOptions, plan, printable::printable};
+use crate::{Error, PlanFrom, PlanOptions, plan, printable::printable};
 
 #[derive(ClapArgs, Debug)]
 #[group(id = "change", multiple = true, required = true, args = ["files", "unexport"])]
@@ -25,7 +25,7 @@ pub(super) struct PlanArgs {
     /// Cluster of the change, by ID or context [default: the first].
     #[arg(long = "in", value_name = "CLUSTER")]
     at: Option<String>,
-    /// Namespace of objects without one [default: of the context].
+    /// Namespace of objects without one [default: that of --in].
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
     /// Take all from files: a folder for each cluster.
@@ -43,18 +43,12 @@ impl TryFrom<PlanArgs> for PlanOptions {
 
     fn try_from(args: PlanArgs) -> Result<Self, Error> {
         let example = "freeport plan --unexport shop/web";
-        let unexport: Result<_, Error> = args.unexport.iter().map(|text| service(text, example)).collect();
-        let unexport = unexport?;
-        let (from, namespace) = match args.offline {
-            Some(folder) => (PlanFrom::Offline(folder), "default".to_owned()),
-            None => {
-                let contexts: Vec<KubeContext> = args.clusters.try_into()?;
-                let namespace = contexts.first().map(KubeContext::namespace).transpose()?;
-                (PlanFrom::Live(contexts), namespace.unwrap_or_default())
-            }
+        let unexport = services(&args.unexport, example)?;
+        let from = match args.offline {
+            Some(folder) => PlanFrom::Offline(folder),
+            None => PlanFrom::Live(args.clusters.try_into()?),
         };
-        let namespace = args.namespace.unwrap_or(namespace);
-        Ok(Self { files: args.files, unexport, at: args.at, namespace, from })
+        Ok(Self { files: args.files, unexport, at: args.at, namespace: args.namespace, from })
     }
 }
 
@@ -76,7 +70,7 @@ pub(super) async fn show(args: PlanArgs) -> Result<Outcome, Error> {
     for note in &predicted.notes {
         aside(&format!("note: {}", printable(note)));
     }
-    let Some(plan) = predicted.plan else { return Ok(Outcome::Unseen) };
+    let plan = predicted.plan?;
     match form {
         ReportForm::Text => {
             for note in &plan.not_looked_at {

@@ -16,7 +16,7 @@ use picture::{
 };
 
 use super::{reached, shown};
-use crate::{Error, KubeContext, cluster::Cluster, plan::opened, rollout::wait};
+use crate::{Error, KubeContext, cluster::Cluster, rollout::wait};
 
 /// Which exports to end.
 #[derive(Clone, Debug)]
@@ -34,21 +34,21 @@ pub struct UnexportOptions {
 /// Ends the exports.
 ///
 /// # Errors
-/// [`Error::Unconfirmed`] if an import would lose its last endpoint and nobody confirms that; [`Error::Refused`] if there is no such export;
+/// [`Error::Unconfirmed`] if an import would lose its last endpoint, or may lose it, and nobody confirms that; [`Error::Refused`] if there is no such export;
 /// [`Error::Timeout`]; those of requests.
 pub async fn unexport(options: &UnexportOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
-    let clusters = opened(&options.contexts).await?;
+    let clusters = Cluster::open_all(&options.contexts).await?;
     let Some(cluster) = clusters.first() else { return Ok(()) };
     let changes: Vec<_> = options.services.iter().cloned().map(Change::Unexport).collect();
     let plan = shown(&clusters, &changes, say).await?;
     if let Some(refused) = plan.refused.first() {
         return Err(cluster.refuse(format!("{}: {}", refused.object, refused.message)));
     }
-    let loses = plan.services.iter().any(|service| service.losing().next().is_some());
-    if loses && !options.yes && !is_confirmed() {
-        let reason =
-            "imports lose their last endpoint; nothing was done. To end the export all the same, add --yes";
-        return Err(cluster.unconfirmed(reason.to_owned()));
+    if let Some(loss) = plan.loss().filter(|_| !options.yes)
+        && !is_confirmed()
+    {
+        let reason = format!("{loss}; nothing was done. To end the export all the same, add --yes");
+        return Err(cluster.unconfirmed(reason));
     }
     for service in &options.services {
         delete(cluster, service).await?;

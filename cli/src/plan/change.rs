@@ -4,7 +4,7 @@ use std::path::Path;
 
 use api::mcs::ServiceExport;
 use kube::Resource;
-use picture::plan::{Change, Export, Service};
+use picture::plan::{Change, Export, Service, TargetPorts};
 use serde_json::{Value, json};
 
 use super::files::{self, Found};
@@ -19,10 +19,11 @@ pub(super) fn read(path: &Path, namespace: &str) -> Result<Vec<Change>, Error> {
             "{path}: no object. try: a file with a ServiceExport or a Service"
         )));
     }
-    found.into_iter().map(|found| change(found, namespace)).collect()
+    let changes: Result<Vec<_>, Error> = found.into_iter().map(|found| change(found, namespace)).collect();
+    Ok(changes?.into_iter().flatten().collect())
 }
 
-fn change(mut found: Found, namespace: &str) -> Result<Change, Error> {
+fn change(mut found: Found, namespace: &str) -> Result<Vec<Change>, Error> {
     let group = found.api_version.rsplit_once('/').map_or("", |(group, _)| group).to_owned();
     let of_name = found.value.pointer("/metadata/name").and_then(Value::as_str);
     if of_name.is_none_or(str::is_empty) {
@@ -34,9 +35,12 @@ fn change(mut found: Found, namespace: &str) -> Result<Change, Error> {
     }
     match found.kind.as_str() {
         "ServiceExport" if group == ServiceExport::group(&()) => {
-            Ok(Change::Export(found.decode::<Export>()?))
+            Ok(vec![Change::Export(found.decode::<Export>()?)])
         }
-        "Service" if group.is_empty() => Ok(Change::Service(found.decode::<Service>()?)),
+        "Service" if group.is_empty() => {
+            let ports = found.decode::<TargetPorts>()?;
+            Ok(vec![Change::Service(found.decode::<Service>()?), Change::TargetPorts(ports)])
+        }
         kind => Err(Error::Argument(format!(
             "{}: plan knows no kind {kind} of {}. try: a file with ServiceExports ({}) and Services (v1) alone",
             found.place,

@@ -11,7 +11,7 @@ use k8s_openapi::{
 use kube::{Api, Resource, ResourceExt};
 use picture::{
     gap::{Gap, Seen},
-    plan::{Area, Cluster as Known, Export, Import, OwnRecord, ReportView, Service, Slice},
+    plan::{Area, Cluster as Known, Export, Import, OwnRecord, ReportView, Service, Slice, TargetPorts},
     view::ClusterSetView,
 };
 use serde::de::DeserializeOwned;
@@ -34,12 +34,13 @@ pub(super) async fn look(cluster: &Cluster, services: &BTreeSet<ServiceName>) ->
         return Known::unknown(&cluster.name, gap);
     }
     let names: BTreeSet<_> = services.iter().map(|service| service.namespace.as_str()).collect();
-    let (deployment, families, namespaces, exports, in_question, slices, imports, areas) = tokio::join!(
+    let (deployment, families, namespaces, exports, in_question, target_ports, slices, imports, areas) = tokio::join!(
         Box::pin(one::<Deployment>(cluster, SYSTEM, label::MEMBER)),
         Box::pin(families(cluster)),
         Box::pin(namespaces(cluster, &names)),
         Box::pin(in_each::<Export>(cluster, &names, String::new())),
         Box::pin(in_each::<Service>(cluster, &names, String::new())),
+        Box::pin(in_each::<TargetPorts>(cluster, &names, String::new())),
         Box::pin(in_each::<Slice>(cluster, &names, of_services(services))),
         Box::pin(in_each::<Import>(cluster, &names, String::new())),
         Box::pin(areas(cluster, &names)),
@@ -54,6 +55,7 @@ pub(super) async fn look(cluster: &Cluster, services: &BTreeSet<ServiceName>) ->
         namespaces,
         exports,
         services: in_question,
+        target_ports,
         slices,
         imports,
         areas,

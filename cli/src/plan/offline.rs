@@ -52,6 +52,7 @@ fn cluster(context: &str, found: &[Found]) -> Result<Cluster, Error> {
         namespaces: Ok(vec![]),
         exports: Ok(vec![]),
         services: Ok(vec![]),
+        target_ports: Ok(vec![]),
         slices: Ok(vec![]),
         imports: Ok(vec![]),
         ..Cluster::unknown(context, &Gap::NotLooked)
@@ -77,7 +78,10 @@ fn cluster(context: &str, found: &[Found]) -> Result<Cluster, Error> {
                 push(&mut known.namespaces, namespace);
             }
             "ServiceExport" => push(&mut known.exports, found.decode()?),
-            "Service" => push(&mut known.services, found.decode()?),
+            "Service" => {
+                push(&mut known.services, found.decode()?);
+                push(&mut known.target_ports, found.decode()?);
+            }
             "EndpointSlice" => push(&mut known.slices, found.decode()?),
             "ServiceImport" => push(&mut known.imports, found.decode()?),
             "ServiceCIDR" if name == "kubernetes" => {

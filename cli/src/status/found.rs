@@ -159,7 +159,7 @@ impl From<RecordView> for Record {
 
 impl From<ServiceExportView> for Entry {
     fn from(export: ServiceExportView) -> Self {
-        Self::of(&export.metadata, export.status.0.unwrap_or_default().conditions)
+        Self::of(&export.metadata, export.status.0.unwrap_or_default().conditions())
     }
 }
 

@@ -16,7 +16,7 @@ use kube::ResourceExt;
 use rules::view::{Export, Service, ServiceSpec};
 use serde::Serialize;
 
-use super::held::Cluster;
+use super::{held::Cluster, target_ports::TargetPorts};
 
 /// A change of one object.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub enum Change {
     Export(Export),
     /// This Service is applied.
     Service(Service),
+    /// The Service of this name, which is applied too, leads to these ports of its Pods.
+    TargetPorts(TargetPorts),
     /// The ServiceExport of this name is deleted.
     Unexport(ServiceName),
 }
@@ -45,21 +47,61 @@ impl Change {
         match self {
             Self::Export(export) => of(export.namespace(), export.name_any()),
             Self::Service(service) => of(service.namespace(), service.name_any()),
+            Self::TargetPorts(ports) => ports.service(),
             Self::Unexport(service) => service.clone(),
         }
     }
 
     fn object(&self) -> String {
-        let kind = if matches!(self, Self::Service(_)) { "Service" } else { "ServiceExport" };
+        let kind =
+            if matches!(self, Self::Service(_) | Self::TargetPorts(_)) { "Service" } else { "ServiceExport" };
         format!("{kind} {}", self.service())
+    }
+
+    /// Whether the EndpointSlices of the Service will change in a way that is not known: Kubernetes writes them for its selector and ports.
+    pub(super) fn unsettles(&self, cluster: &Cluster) -> bool {
+        let there = cluster.service(&self.service());
+        let applied = match self {
+            Self::Service(applied) => applied,
+            Self::TargetPorts(applied) => {
+                let selects = there.is_some_and(|there| !there.spec.never.selector.is_empty());
+                let before = cluster.target_ports(&self.service());
+                return selects && before.is_none_or(|before| !before.is_same(applied));
+            }
+            Self::Export(_) | Self::Unexport(_) => return false,
+        };
+        let selector = |service: &Service| service.spec.never.selector.clone();
+        let before = there.map(selector).unwrap_or_default();
+        if before.is_empty() && selector(applied).is_empty() {
+            return false;
+        }
+        let ports = |service: &Service| -> BTreeSet<_> {
+            let of = |one: &ServicePort| {
+                let name = one.name.clone().unwrap_or_default();
+                (name, one.port, port::protocol(one.protocol.as_deref()).to_owned())
+            };
+            service.spec.ports.iter().map(of).collect()
+        };
+        there.is_none_or(|there| before != selector(applied) || ports(there) != ports(applied))
     }
 
     /// Makes the change in what is known of the cluster, or says why its API server would refuse it.
     pub(super) fn apply(&self, cluster: &mut Cluster, now: Timestamp) -> Result<(), Refused> {
         let refused = |message: String| Refused { object: self.object(), message };
         let service = self.service();
-        if let Ok(None) = cluster.namespace(&service.namespace) {
-            return Err(refused(format!("namespaces {:?} not found", service.namespace)));
+        let namespace = &service.namespace;
+        let is_new = match self {
+            Self::Export(_) => cluster.export(&service).is_none(),
+            Self::Service(_) => cluster.service(&service).is_none(),
+            Self::TargetPorts(_) | Self::Unexport(_) => false,
+        };
+        match cluster.namespace(namespace) {
+            Ok(None) => return Err(refused(format!("namespaces {namespace:?} not found"))),
+            Ok(Some(found)) if is_new && found.metadata.deletion_timestamp.is_some() => {
+                let why = "unable to create new content in namespace";
+                return Err(refused(format!("{why} {namespace} because it is being terminated")));
+            }
+            _ => {}
         }
         let created = Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now)));
         match self {
@@ -85,6 +127,7 @@ impl Change {
                 applied.spec = spec;
                 put(&mut cluster.services, applied);
             }
+            Self::TargetPorts(ports) => put(&mut cluster.target_ports, ports.clone()),
             Self::Unexport(_) => {
                 if cluster.exports.is_ok() && cluster.export(&service).is_none() {
                     return Err(refused("it does not exist".to_owned()));

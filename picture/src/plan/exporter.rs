@@ -32,6 +32,8 @@ pub(super) struct Exporter {
     pub(super) own_slices: BTreeMap<String, SlicePayload>,
     /// Conditions that do not depend on other clusters; none where the cluster was not looked at.
     pub(super) said: Vec<Verdict>,
+    /// Whether it is not known which endpoints there are: `slices` may be wrong then.
+    pub(super) hides_endpoints: bool,
     /// Why no endpoint can answer.
     pub(super) unanswered: Option<Unanswered>,
     /// Conditions that its ServiceExport has now.
@@ -48,7 +50,7 @@ pub(super) fn exporters(scene: &Scene<'_>, service: &ServiceName) -> BTreeMap<St
     let recorded = recorded.filter_map(|id| Some((id.clone(), of_record(scene.area?, &id, service)?)));
     let declared = looked_at
         .iter()
-        .filter_map(|(id, cluster)| Some((id.clone(), of_cluster(id, cluster, scene.area, service)?)));
+        .filter_map(|(id, cluster)| Some((id.clone(), of_cluster(id, cluster, scene, service)?)));
     let mut all: BTreeMap<_, _> = declared.collect();
     all.extend(recorded);
     all
@@ -64,7 +66,9 @@ fn of_record(area: &Area, id: &str, service: &ServiceName) -> Option<Exporter> {
 }
 
 /// What is exported by a cluster that was looked at; nothing if it has no ServiceExport.
-fn of_cluster(id: &str, cluster: &Cluster, area: Option<&Area>, service: &ServiceName) -> Option<Exporter> {
+fn of_cluster(id: &str, cluster: &Cluster, scene: &Scene<'_>, service: &ServiceName) -> Option<Exporter> {
+    let area = scene.area;
+    let hides_endpoints = !scene.knows_endpoints(id, service);
     let export = cluster.export(service)?;
     let recorded = area.and_then(|area| area.payload(id, service));
     let records = area.map(|area| area.slices(id, service)).unwrap_or_default();
@@ -99,7 +103,8 @@ fn of_cluster(id: &str, cluster: &Cluster, area: Option<&Area>, service: &Servic
         slices: offer.as_ref().map(offer::Offer::slices).unwrap_or_default(),
         own_slices: offer.as_ref().map(offer::Offer::own_slices).unwrap_or_default(),
         said,
-        unanswered: offer.as_ref().and_then(offer::Offer::unanswered),
+        hides_endpoints,
+        unanswered: offer.as_ref().filter(|_| !hides_endpoints).and_then(offer::Offer::unanswered),
         have: have.map(|status| status.conditions.clone()).unwrap_or_default(),
         offer: offer.map(|offer| Offer {
             metadata: recorded.map(|(metadata, _)| metadata.clone()).unwrap_or_default(),

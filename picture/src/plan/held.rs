@@ -16,6 +16,7 @@ use kube::{Resource, ResourceExt, api::ObjectMeta};
 use rules::view::{Export, Import, OwnRecord, Service, Slice, is_imported};
 use serde::Deserialize;
 
+use super::target_ports::TargetPorts;
 use crate::{
     gap::{Gap, Seen},
     view::ClusterSetView,
@@ -40,6 +41,8 @@ pub struct Cluster {
     pub exports: Seen<Vec<Export>>,
     /// Services in these Namespaces.
     pub services: Seen<Vec<Service>>,
+    /// Ports that these Services lead to.
+    pub target_ports: Seen<Vec<TargetPorts>>,
     /// EndpointSlices in these Namespaces.
     pub slices: Seen<Vec<Slice>>,
     /// ServiceImports in these Namespaces.
@@ -87,6 +90,7 @@ impl Cluster {
             namespaces: Err(gap.clone()),
             exports: Err(gap.clone()),
             services: Err(gap.clone()),
+            target_ports: Err(gap.clone()),
             slices: Err(gap.clone()),
             imports: Err(gap.clone()),
             areas: Err(gap.clone()),
@@ -128,15 +132,24 @@ impl Cluster {
         })
     }
 
-    /// Whether the member exports only ClusterIPs, as its Deployment says.
+    /// Whether the member exports only ClusterIPs, as arguments or environment of its Deployment say.
     pub(super) fn only_cluster_ips(&self) -> bool {
         let spec = self.deployment.iter().flatten().map(|deployment| &deployment.spec).next();
         let containers =
             spec.and_then(|spec| spec.template.spec.as_ref()).map(|pod| pod.containers.as_slice());
         containers.unwrap_or_default().iter().any(|container| {
             let words = || container.command.iter().chain(&container.args).flatten().map(String::as_str);
-            words().any(|word| word == "--endpoint-ip=cluster")
-                || words().zip(words().skip(1)).any(|pair| pair == ("--endpoint-ip", "cluster"))
+            let joined = words().find_map(|word| word.strip_prefix("--endpoint-ip="));
+            let apart = || {
+                words()
+                    .zip(words().skip(1))
+                    .find_map(|(flag, word)| (flag == "--endpoint-ip").then_some(word))
+            };
+            let in_env = || {
+                let set = container.env.iter().flatten().find(|set| set.name == "FREEPORT_ENDPOINT_IP")?;
+                set.value.as_deref()
+            };
+            joined.or_else(apart).or_else(in_env) == Some("cluster")
         })
     }
 
@@ -148,6 +161,11 @@ impl Cluster {
     /// Its Service.
     pub(super) fn service(&self, service: &ServiceName) -> Option<&Service> {
         named(self.services.as_deref().unwrap_or_default(), service)
+    }
+
+    /// Ports that its Service leads to.
+    pub(super) fn target_ports(&self, service: &ServiceName) -> Option<&TargetPorts> {
+        named(self.target_ports.as_deref().unwrap_or_default(), service)
     }
 
     /// Its ServiceImport, whoever made it.

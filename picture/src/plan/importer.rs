@@ -73,6 +73,9 @@ pub struct Imported {
     /// Its EndpointSlices, by name.
     #[serde(skip)]
     pub(super) slices: BTreeMap<String, Slice>,
+    /// Clusters that take part, and of whose endpoints it is not known which they are.
+    #[serde(skip)]
+    pub(super) hidden: BTreeSet<String>,
     /// Whether its Service is there.
     #[serde(skip)]
     pub(super) has_service: bool,
@@ -82,6 +85,15 @@ impl Imported {
     /// Whether it can be used.
     pub fn is_ready(&self) -> bool {
         self.trouble().is_none()
+    }
+
+    /// Endpoints that are certain.
+    pub(super) fn certain(&self) -> Endpoints {
+        let is_certain = |slice: &&Slice| {
+            let from = slice.labels().get(api::label::MCS_SOURCE_CLUSTER);
+            from.is_none_or(|from| !self.hidden.contains(from))
+        };
+        Endpoints::of(self.slices.values().filter(is_certain))
     }
 
     /// Its condition `Ready`, if it is not ready.
@@ -125,8 +137,14 @@ pub(super) fn import(
     } else {
         slices(id, cluster, service, spec, &families, exporters, &clusters)
     };
-    let conditions =
+    let is_hidden = |from: &&String| match exporters.get(*from) {
+        Some(exporter) => exporter.hides_endpoints,
+        None => cluster.slices.is_err(),
+    };
+    let hidden: BTreeSet<_> = clusters.iter().filter(is_hidden).cloned().collect();
+    let mut conditions =
         conditions((id, cluster), service, spec, (taken, &families), &slices, exporters, &clusters);
+    conditions.retain(|said| hidden.is_empty() || said.type_ != NO_READY_ENDPOINTS);
     Imported {
         spec: ServiceImportSpec { ips, ip_families, ..spec.clone() },
         metadata: given(service, merged.metadata.as_ref()),
@@ -134,6 +152,7 @@ pub(super) fn import(
         address,
         conditions,
         slices,
+        hidden,
         has_service: is_usable,
     }
 }

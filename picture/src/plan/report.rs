@@ -18,6 +18,7 @@ use super::{
     scene::Scene,
     writes::Writes,
 };
+use crate::gap::Gap;
 
 /// What a change does.
 #[derive(Clone, Debug, Serialize)]
@@ -56,6 +57,12 @@ pub struct Planned {
     /// The ResourceImport.
     #[serde(skip)]
     pub merged: Option<ResourceImportSpec>,
+    /// How commands name the members that were looked at, by their IDs.
+    #[serde(skip)]
+    pub(super) contexts: BTreeMap<String, String>,
+    /// Whether it is not known if another cluster exports the Service.
+    #[serde(skip)]
+    pub(super) hides_exports: bool,
     /// What is not known.
     #[serde(skip)]
     notes: Vec<String>,
@@ -86,6 +93,10 @@ pub struct Importing {
     pub before: Endpoints,
     /// Endpoints that it will import.
     pub after: Endpoints,
+    /// Whether `before` is known.
+    pub before_known: bool,
+    /// Whether `after` is known; at least these endpoints are imported.
+    pub after_known: bool,
     /// The import; none if it goes.
     pub import: Option<Imported>,
 }
@@ -107,6 +118,7 @@ impl Planned {
         };
         let mut exporters: Vec<_> = after.exporters.iter().map(exported).collect();
         exporters.sort_by_key(|exported| place(&exported.cluster));
+        let hides_exports = after.merged.is_none() && scene.hides_exports();
         let importing = scene.members.iter().filter_map(|(id, cluster)| {
             let (was, will) = (before.imports.get(id), after.imports.get(id));
             let have = Endpoints::of(cluster.imported_slices(service).values());
@@ -114,18 +126,29 @@ impl Planned {
                 cluster: id.clone(),
                 context: cluster.context.clone(),
                 before: have,
-                after: will.map(|will| Endpoints::of(will.slices.values())).unwrap_or_default(),
+                after: will.map(Imported::certain).unwrap_or_default(),
+                before_known: cluster.slices.is_ok(),
+                after_known: will.map_or(!hides_exports, |will| will.hidden.is_empty()),
                 import: will.cloned(),
             })
         });
         let unknown = after.unknown.iter().map(|id| {
             format!("what {id} exports as {service} is not known: its endpoints are taken as they are, and conflicts with it are not predicted")
         });
-        let others = scene.others();
-        let others = (!others.is_empty() && after.merged.is_some()).then(|| {
-            let names: Vec<_> = others.into_iter().filter(|id| !after.lacking.contains(id)).collect();
-            format!("imports in {} were not looked at", names.join(", "))
+        let unsettled = after.exporters.keys().filter(|id| {
+            scene.unsettled.is_some_and(|(of, services)| of == *id && services.contains(service))
         });
+        let unsettled = unsettled.map(|id| {
+            format!("endpoints of {service} in {id} are not known: its selector or its ports are new")
+        });
+        let exports = hides_exports.then(|| {
+            format!("whether another cluster exports {service} is not known: neither the leader nor ServiceImports were read")
+        });
+        let is_imported = before.merged.is_some() || after.merged.is_some();
+        let others: Vec<_> =
+            scene.others().into_iter().filter(|id| is_imported && !after.lacking.contains(id)).collect();
+        let others =
+            (!others.is_empty()).then(|| format!("imports in {} were not looked at", others.join(", ")));
         Self {
             namespace: service.namespace.clone(),
             name: service.name.clone(),
@@ -135,7 +158,9 @@ impl Planned {
             lacking: after.lacking.iter().cloned().collect(),
             writes: Writes::between(before, after),
             merged: after.merged.clone(),
-            notes: unknown.chain(others).collect(),
+            contexts: scene.members.iter().map(|(id, one)| (id.clone(), one.context.clone())).collect(),
+            hides_exports,
+            notes: unknown.chain(unsettled).chain(exports).chain(others).collect(),
         }
     }
 
@@ -144,9 +169,9 @@ impl Planned {
         ServiceName::new(&self.namespace, &self.name)
     }
 
-    /// Importing clusters that lose their last endpoint.
-    pub fn losing(&self) -> impl Iterator<Item = &Importing> {
-        self.importers.iter().filter(|importing| importing.loses_all())
+    /// Importing clusters that lose their last endpoint, or may lose it.
+    pub(super) fn losing(&self) -> impl Iterator<Item = &Importing> {
+        self.importers.iter().filter(|importing| importing.loses_all() != Some(false))
     }
 
     fn problems(&self) -> Vec<String> {
@@ -172,7 +197,7 @@ impl Planned {
                 let Verdict { reason, message, .. } = trouble;
                 all.push(format!("{service}: import in {cluster} is not ready: {reason}: {message}"));
             }
-            if importing.loses_all() {
+            if importing.loses_all() == Some(true) {
                 all.push(format!("{service}: import in {cluster} loses its last endpoint"));
             }
         }
@@ -181,9 +206,13 @@ impl Planned {
 }
 
 impl Importing {
-    /// Whether it loses its last endpoint that gets traffic.
-    pub fn loses_all(&self) -> bool {
-        self.before.ready > 0 && self.after.ready == 0
+    /// Whether it loses its last endpoint that gets traffic; none if that is not known.
+    pub fn loses_all(&self) -> Option<bool> {
+        let has_none = self.before_known && self.before.ready == 0;
+        if has_none || self.after.ready > 0 {
+            return Some(false);
+        }
+        (self.before_known && self.after_known).then_some(true)
     }
 }
 
@@ -212,6 +241,17 @@ impl Plan {
         self.problems.is_empty()
     }
 
+    /// What a user has to confirm: that imports lose their last endpoint, or that this is not known.
+    pub fn loss(&self) -> Option<String> {
+        let losing = || self.services.iter().flat_map(Planned::losing);
+        let first = losing().next()?;
+        Some(if losing().any(|importing| importing.loses_all() == Some(true)) {
+            "imports lose their last endpoint".to_owned()
+        } else {
+            format!("whether the import in {} loses its last endpoint is not known", first.cluster)
+        })
+    }
+
     /// Number of writes, in the Common Area and by cluster.
     pub fn writes(&self) -> Writes {
         let mut all = Writes { common_area: 0, clusters: BTreeMap::new() };
@@ -234,9 +274,8 @@ fn gaps(cluster: &Cluster) -> Vec<String> {
         ("EndpointSlices", cluster.slices.as_ref().err()),
         ("ServiceImports", cluster.imports.as_ref().err()),
         ("IP families", cluster.families.as_ref().err()),
+        ("the member's Deployment", cluster.deployment.as_ref().err().filter(|gap| **gap != Gap::NoKind)),
     ];
-    let said = |(part, gap): (&str, Option<&crate::gap::Gap>)| {
-        Some(format!("{part} of {}: {}", cluster.title(), gap?))
-    };
+    let said = |(part, gap): (&str, Option<&Gap>)| Some(format!("{part} of {}: {}", cluster.title(), gap?));
     parts.into_iter().filter_map(said).collect()
 }

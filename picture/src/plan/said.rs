@@ -41,6 +41,7 @@ pub(super) fn said(
             said.extend(reported.as_ref().map(|reported| status::imported(reported, service)));
             match &exporter.unanswered {
                 Some(why) => said.push(why.clone().verdict()),
+                None if exporter.hides_endpoints => {}
                 None => said.extend(has_been_said(&exporter.have).then(answered)),
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::ServiceName;
 use kube::ResourceExt;
 
 use super::held::{Area, Cluster};
@@ -13,6 +14,8 @@ pub(super) struct Scene<'a> {
     pub(super) members: BTreeMap<String, &'a Cluster>,
     /// The Common Area, if the leader was looked at.
     pub(super) area: Option<&'a Area>,
+    /// Services of a member whose EndpointSlices will change in a way that is not known.
+    pub(super) unsettled: Option<(&'a str, &'a BTreeSet<ServiceName>)>,
 }
 
 impl<'a> Scene<'a> {
@@ -24,13 +27,25 @@ impl<'a> Scene<'a> {
         let members = members.filter_map(|cluster| Some((cluster.id()?.to_owned(), cluster))).collect();
         let mut areas = clusters.iter().copied().flat_map(|cluster| cluster.areas.iter().flatten());
         let area = areas.find(|area| area.set().as_deref() == Some(set) && area.records.is_ok());
-        Self { members, area }
+        Self { members, area, unsettled: None }
     }
 
     /// IDs of members that were not looked at, as far as the leader knows them.
     pub(super) fn others(&self) -> BTreeSet<String> {
         let all = self.area.into_iter().flat_map(Area::members).map(|(id, _)| id);
         all.filter(|id| !self.members.contains_key(id)).collect()
+    }
+
+    /// Whether it is not known if clusters export that were not looked at: the leader knows it, and each import.
+    pub(super) fn hides_exports(&self) -> bool {
+        self.area.is_none() && self.members.values().all(|cluster| cluster.imports.is_err())
+    }
+
+    /// Whether the endpoints are known that a member has for a Service.
+    pub(super) fn knows_endpoints(&self, id: &str, service: &ServiceName) -> bool {
+        let is_unsettled =
+            self.unsettled.is_some_and(|(of, services)| of == id && services.contains(service));
+        !is_unsettled && self.members.get(id).is_none_or(|cluster| cluster.slices.is_ok())
     }
 
     /// IDs of members that lack this Namespace, as far as that is known.

@@ -1,3 +1,5 @@
+mod unknown;
+
 use api::{
     mcs::{CONFLICT, ServiceImportType},
     name,
@@ -150,7 +152,7 @@ fn a_second_export_is_merged_as_the_leader_does_and_who_lacks_the_namespace_is_n
     let conflict = service.exporters[1].conditions.iter().find(|said| said.type_ == CONFLICT).unwrap();
     assert!(conflict.message.contains("clients cannot reach http 8080/TCP"), "{}", conflict.message);
     let west = service.importers.iter().find(|importing| importing.cluster == "west").unwrap();
-    assert_eq!((west.after, west.loses_all()), (Endpoints { total: 2, ready: 1 }, false));
+    assert_eq!((west.after, west.loses_all()), (Endpoints { total: 2, ready: 1 }, Some(false)));
     assert_eq!(west.import.as_ref().unwrap().address, Address::Kept);
     assert_eq!(plan.problems, ["shop/web: its exports differ: PortConflict"]);
     let ready = service.exporters[0].conditions.iter().find(|said| said.type_ == "Ready").unwrap();
@@ -216,10 +218,49 @@ fn without_the_leader_exporters_that_imports_name_stay() {
     );
     // The end of the only export is seen without the leader.
     assert!(!planned(&[east], "east", &[Change::Unexport(ServiceName::new("shop", "web"))]).is_well());
-    let unknown = plan_error(&[], None);
-    assert_eq!(unknown, "no cluster was looked at");
 }
 
-fn plan_error(clusters: &[Cluster], at: Option<&str>) -> String {
-    plan(clusters, at, &[], now()).unwrap_err()
+#[test]
+fn a_command_for_a_missing_namespace_names_the_context_of_a_cluster_that_was_looked_at() {
+    let mut all = clusters();
+    let area = &mut all[0].areas.as_mut().unwrap()[0];
+    let lacks = api::lease::lacks(["shop".to_owned()].into(), now());
+    let lease = json!({
+        "metadata": {"name": name::member_lease("south"), "annotations": {api::label::LACKS: lacks}},
+        "spec": {"holderIdentity": "u/p", "renewTime": "2026-11-30T10:00:00.000000Z"},
+    });
+    area.leases.as_mut().unwrap().push(object(lease));
+    let lacking = planned(&all, "east", &[export()]).services[0].lacking_text();
+    let create = "try: kubectl --context hub-admin create namespace shop";
+    assert_eq!(
+        lacking,
+        [format!("not in hub: no Namespace shop. {create}"), "not in south: no Namespace shop".to_owned()]
+    );
+}
+
+#[test]
+fn a_namespace_that_is_being_deleted_refuses_what_is_new() {
+    let mut all = clusters();
+    let going = json!({"metadata": {"name": "shop", "deletionTimestamp": "2026-11-30T09:00:00Z"}});
+    (all[WEST].namespaces, all[EAST].namespaces) = (Ok(vec![object(going.clone())]), Ok(vec![object(going)]));
+    let refused = planned(&all, "west", &[export(), Change::Service(service(80))]).refused;
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert!(refused[0].message.ends_with("because it is being terminated"), "{refused:?}");
+    assert_eq!(planned(&all, "east", &[export(), Change::Unexport(web())]).refused, [], "they exist");
+}
+
+#[test]
+fn a_member_exports_cluster_ips_by_its_arguments_or_its_environment() {
+    let only = |args: &[&str], env: &str| {
+        let mut east = cluster("east");
+        let container =
+            json!({"name": "m", "args": args, "env": [{"name": "FREEPORT_ENDPOINT_IP", "value": env}]});
+        let spec = json!({"selector": {}, "template": {"spec": {"containers": [container]}}});
+        east.deployment = Ok(Some(object(json!({"metadata": {}, "spec": spec}))));
+        east.only_cluster_ips()
+    };
+    assert!(only(&["--endpoint-ip=cluster"], "") && only(&["--endpoint-ip", "cluster"], ""));
+    assert!(only(&[], "cluster") && !only(&[], "pod") && !only(&[], ""));
+    assert!(!only(&["--endpoint-ip=pod"], "cluster"), "an argument wins");
+    assert!(!only(&["--endpoint-ip", "pod"], "cluster"));
 }

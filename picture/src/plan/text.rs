@@ -20,19 +20,35 @@ impl Plan {
         }
         lines.extend(self.problems.iter().map(|problem| format!("problem: {problem}")));
         if self.problems.is_empty() {
-            lines.push("no conflict, no refusal, and no import loses its last endpoint".to_owned());
+            let all = "no conflict, no refusal, and no import loses its last endpoint";
+            let part = "no problem in what was looked at";
+            lines.push(if self.not_looked_at.is_empty() { all } else { part }.to_owned());
         }
         lines
     }
 }
 
 impl Planned {
+    /// Lines: the members that lack the Namespace, and how to create it in those that were looked at.
+    pub fn lacking_text(&self) -> Vec<String> {
+        let namespace = &self.namespace;
+        let line = |id: &String| {
+            let create = self
+                .contexts
+                .get(id)
+                .map(|context| format!(". try: kubectl --context {context} create namespace {namespace}"));
+            format!("not in {id}: no Namespace {namespace}{}", create.unwrap_or_default())
+        };
+        self.lacking.iter().map(line).collect()
+    }
+
     fn text(&self) -> Vec<String> {
         let mut lines = vec![self.service().to_string()];
         let names: Vec<_> = self.merged.iter().flat_map(|merged| merged.exporters.iter().flatten()).collect();
         let names: Vec<_> = names.iter().map(|exporter| exporter.cluster_id.as_str()).collect();
         lines.push(match &self.import {
             Some(merged) => format!("  import   {}, exported by {}", kind(&merged.spec), first_names(&names)),
+            None if self.hides_exports => "  import   is not known".to_owned(),
             None => "  import   is removed everywhere: no cluster exports the Service".to_owned(),
         });
         lines.extend(self.exporters.iter().flat_map(Exported::text));
@@ -61,8 +77,12 @@ impl Exported {
 
 impl Importing {
     fn text(&self) -> String {
-        let (before, after) = (count(self.before), count(self.after));
+        let before = known(self.before_known.then_some(self.before));
+        let after = known(self.after_known.then_some(self.after));
         let Some(import) = &self.import else {
+            if !self.after_known {
+                return format!("  in {}: not known; endpoints {before} before", self.cluster);
+            }
             return format!("  in {}: the import is removed; endpoints {before} before", self.cluster);
         };
         let not_ready = import.trouble().map(|said| format!("; {}", words(said))).unwrap_or_default();
@@ -76,6 +96,10 @@ fn address(import: &Imported) -> String {
         Address::New => format!("new address ({})", import.spec.ip_families.join(", ")),
         Address::None => "no address".to_owned(),
     }
+}
+
+fn known(endpoints: Option<Endpoints>) -> String {
+    endpoints.map_or_else(|| "not known".to_owned(), count)
 }
 
 fn count(Endpoints { total, ready }: Endpoints) -> String {
