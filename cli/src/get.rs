@@ -77,7 +77,7 @@ pub struct Listing {
 impl Listing {
     fn new(items: Rows, looked: Looked, now: Timestamp) -> Self {
         Self {
-            api_version: crate::version::API_VERSION,
+            api_version: crate::schema::API_VERSION,
             kind: items.kind(),
             items,
             not_looked_at: looked.gaps,

@@ -21,6 +21,7 @@
 //! | [`plan()`] | what a change of exports does in the whole set |
 //! | `look` | reads parts of a cluster, gaps included |
 //! | `outside` | whether a daemon runs outside of its cluster |
+//! | `schema` | version of JSON that commands print |
 //! | `part` | one part of what an API server is asked for, or why it is not there |
 //! | `precondition` | what must hold before anything is changed |
 //! | `printable` | words of other clusters on a terminal |
@@ -80,6 +81,7 @@ mod refused;
 mod rejoin;
 mod rollout;
 mod run;
+mod schema;
 pub mod status;
 mod version;
 mod view;

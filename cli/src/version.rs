@@ -19,9 +19,6 @@ use crate::{
     printable::printable,
 };
 
-/// `apiVersion` of what commands print as JSON, and of bundles.
-pub(crate) const API_VERSION: &str = "cli.freeport.dev/v1";
-
 /// What to look at.
 #[derive(Clone, Debug, Default)]
 pub struct VersionOptions {
@@ -125,7 +122,7 @@ pub async fn version(options: &VersionOptions) -> Result<Versions, Error> {
         not_looked_at.append(&mut lacking);
     }
     Ok(Versions {
-        api_version: API_VERSION,
+        api_version: crate::schema::API_VERSION,
         kind: "Version",
         freeport: env!("CARGO_PKG_VERSION"),
         clusters: known,
@@ -282,7 +279,7 @@ mod tests {
             }],
         };
         let versions = Versions {
-            api_version: API_VERSION,
+            api_version: crate::schema::API_VERSION,
             kind: "Version",
             freeport: "0.1.0",
             clusters: vec![cluster],

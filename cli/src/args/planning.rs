@@ -80,7 +80,7 @@ pub(super) async fn show(args: PlanArgs) -> Result<Outcome, Error> {
             print_marked(&lines)?;
         }
         ReportForm::Json => {
-            let shown = Shown { api_version: "cli.freeport.dev/v1", kind: "Plan", plan: &plan };
+            let shown = Shown { api_version: crate::schema::API_VERSION, kind: "Plan", plan: &plan };
             print(&(json(&shown)? + "\n"))?;
         }
     }

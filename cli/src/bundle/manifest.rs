@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Files;
-use crate::{printable::printable, version::API_VERSION};
+use crate::{printable::printable, schema::API_VERSION};
 
 /// Path of the file, which is the first one.
 pub(crate) const MANIFEST: &str = "bundle.json";

@@ -92,7 +92,7 @@ fn json(checked: &Checked) -> Value {
     let count = |mark| report.count(mark);
     let checks: Vec<_> = report.lines.iter().map(check).collect();
     json!({
-        "apiVersion": crate::version::API_VERSION,
+        "apiVersion": crate::schema::API_VERSION,
         "kind": "Check",
         "asOf": as_of,
         "version": env!("CARGO_PKG_VERSION"),
