@@ -99,7 +99,7 @@ fn a_test_that_nobody_would_run_does_not_fit() {
 #[test]
 fn the_table_takes_the_place_of_the_one_before() {
     let tests =
-        ["rights/own", "rights/member", "set/service/own", "set/service/odd/deep", "set/replicas"].map(test);
+        ["rights/own", "rights/member", "set/service/own", "set/service/odd/deep", "set/antrea"].map(test);
     let page = put_into(&format!("before\n{BEGIN}old\n{END}\nafter\n"), &tests);
     let rows =
         "| all | 2 | 2 | 5 |\n| rights | 0 | 2 | 2 |\n| set | 0 | 0 | 1 |\n| set/service | 2 | 0 | 2 |\n";
