@@ -44,7 +44,7 @@ pub struct Gathered {
     pub cuts: usize,
     /// Number of files in the bundle.
     pub files: usize,
-    /// Number of clusters that answered. If there are none, no bundle was written.
+    /// Number of clusters of which an object could be read. If there are none, no bundle was written.
     pub seen: usize,
 }
 
@@ -62,7 +62,7 @@ pub async fn gather(options: &GatherOptions, say: &mut (dyn FnMut(&str) + Send))
     say(&format!("asking {}", names.join(", ")));
     let mut missing = Vec::new();
     let mut asked = ask(&clusters, say).await;
-    let seen = asked.iter().filter(|asked| asked.seen.away.is_none()).count();
+    let seen = asked.iter().filter(|asked| asked.objects() > 0).count();
     for asked in &mut asked {
         missing.append(&mut asked.missing);
     }

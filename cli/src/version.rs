@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use api::{label, lease::LeaseView, report::ClusterReport};
+use api::{label, lease::LeaseView, report::ClusterReport, view::Meta};
 use futures::future::join_all;
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::{
+    api::apps::v1::Deployment,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::ResourceExt;
 use picture::gap::{Gap, Seen};
 use serde::Serialize;
@@ -52,8 +55,8 @@ pub struct ClusterVersions {
     pub kubernetes: Option<String>,
     /// The daemons that run for it.
     pub daemons: Vec<Daemon>,
-    /// The CustomResourceDefinitions that Freeport uses, as far as they are there.
-    pub crds: Vec<Crd>,
+    /// The CustomResourceDefinitions that Freeport uses, as far as they exist; none if they may not be read.
+    pub crds: Option<Vec<Crd>>,
     /// Features of the members of the sets that it leads.
     pub members: Vec<Features>,
 }
@@ -148,7 +151,7 @@ async fn of(cluster: &Cluster) -> (Option<ClusterVersions>, Vec<String>) {
     let mut lacking = Vec::new();
     let mut note = |part: &str, gap: &Gap| lacking.push(format!("{part} of {name}: {gap}"));
     let kubernetes = kubernetes.inspect_err(|gap| note("version", gap)).ok();
-    let crds = crds.inspect_err(|gap| note("CustomResourceDefinitions", gap)).unwrap_or_default();
+    let crds = crds.inspect_err(|gap| note("CustomResourceDefinitions", gap)).ok();
     let areas = areas.inspect_err(|gap| note("Common Areas", gap)).unwrap_or_default();
     let lease = lease.inspect_err(|gap| note("Lease of freeport-member", gap)).unwrap_or_default();
     let deployments = deployments.inspect_err(|gap| note("Deployments", gap)).unwrap_or_default();
@@ -158,16 +161,15 @@ async fn of(cluster: &Cluster) -> (Option<ClusterVersions>, Vec<String>) {
         context: name.clone(),
         kubernetes,
         daemons: daemons.into_iter().filter_map(|(name, lease)| daemon(name, lease, &deployments)).collect(),
-        crds: crds
-            .iter()
-            .map(|crd| Crd {
-                name: crd.name_any(),
-                freeport: crd.labels().get(label::MANAGED_BY).is_some_and(|by| by == label::FREEPORT),
-            })
-            .collect(),
+        crds: crds.map(|crds| crds.iter().map(crd).collect()),
         members: areas.iter().flat_map(|(_, reports)| reports).map(features).collect(),
     };
     (Some(versions), lacking)
+}
+
+fn crd(crd: &Meta<CustomResourceDefinition>) -> Crd {
+    let installer = crd.labels().get(label::MANAGED_BY);
+    Crd { name: crd.name_any(), freeport: installer.is_some_and(|by| by == label::FREEPORT) }
 }
 
 /// Names of all CRDs that Freeport uses.
@@ -222,7 +224,7 @@ impl Versions {
                 let image = daemon.image.as_ref().map(|image| format!(", image {image}"));
                 format!("  {} {version}{}", daemon.name, image.unwrap_or_default())
             }));
-            lines.push(format!("  {}", crds_text(&cluster.crds)));
+            lines.push(format!("  {}", crds_text(cluster.crds.as_deref())));
             lines.extend(cluster.members.iter().map(|member| {
                 let version = member.version.as_deref().unwrap_or("of unknown version");
                 format!("  member {} {version}: {}", member.cluster_id, member.features.join(", "))
@@ -232,7 +234,8 @@ impl Versions {
     }
 }
 
-fn crds_text(crds: &[Crd]) -> String {
+fn crds_text(crds: Option<&[Crd]>) -> String {
+    let Some(crds) = crds else { return "CRDs are not known".to_owned() };
     let others: Vec<_> = crds.iter().filter(|crd| !crd.freeport).map(|crd| crd.name.as_str()).collect();
     match (crds.len(), others.is_empty()) {
         (0, _) => "no CRDs of Freeport".to_owned(),
@@ -271,7 +274,7 @@ mod tests {
                 version: Some("0.1.0".into()),
                 image: Some("freeport:0.1.0".into()),
             }],
-            crds: vec![crd("a.x", true), crd("b.x", false)],
+            crds: Some(vec![crd("a.x", true), crd("b.x", false)]),
             members: vec![Features {
                 cluster_id: "east".into(),
                 version: None,

@@ -32,7 +32,7 @@ pub struct WhyOptions {
 pub struct Why {
     /// Notes, a line or more for each step, and the verdict. Some words are those of other clusters.
     pub lines: Vec<String>,
-    /// Whether something is broken or degraded; none if no cluster could be looked at.
+    /// Whether something is broken or degraded; none if nothing was found and the importing cluster could not be looked at.
     pub found: Option<bool>,
 }
 
@@ -59,7 +59,8 @@ pub async fn why(options: &WhyOptions) -> Result<Why, Error> {
     let picture = Picture { service: options.service.clone(), clusters, now };
     let walk = walk(&picture, options.from.as_deref()).map_err(Error::Argument)?;
     lines.extend(walk.text());
-    Ok(Why { lines, found: Some(!walk.findings.is_empty()) })
+    let found = !walk.findings.is_empty();
+    Ok(Why { lines, found: (found || !walk.is_unseen).then_some(found) })
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub fn check(clusters: &[Cluster], now: Timestamp) -> Report {
         }
     }
     causes.look_between(between::look(&scene));
-    let seen = clusters.iter().filter(|cluster| cluster.is_reached()).count();
+    let seen = clusters.iter().filter(|cluster| cluster.is_seen()).count();
     Report { lines: causes.lines(), seen }
 }
 

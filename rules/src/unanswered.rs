@@ -11,6 +11,7 @@ pub const NO_ENDPOINTS: &str = "NoEndpoints";
 pub const NOT_READY: &str = "NotReady";
 /// There are some, and none has a port of the Service.
 pub const PORT_MISMATCH: &str = "PortMismatch";
+
 /// Why nobody answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unanswered {

@@ -145,10 +145,15 @@ fn item_kept(plural: &str, mut item: Value, wanted: &Wanted, roles: &BTreeSet<St
     stays.then_some(item)
 }
 
-/// Removes what only says who wrote an object.
+/// Removes the copies of an object that its metadata holds. Who wrote it stays: commands tell by that what Freeport made.
 fn stripped(item: &mut Value) {
     let Some(metadata) = item.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    metadata.remove("managedFields");
+    for entry in metadata.get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten() {
+        let of = |field: &str| entry.get(field).map(|value| (field.to_owned(), value.clone()));
+        *entry = Value::Object(Map::from_iter(
+            ["manager", "operation", "subresource", "time"].into_iter().filter_map(of),
+        ));
+    }
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
         annotations.remove(LAST_APPLIED);
     }
@@ -237,7 +242,10 @@ mod tests {
 
     #[test]
     fn what_is_nobodys_of_the_set_is_bare_or_gone() {
-        let named = |name: &str| json!({"metadata": {"namespace": "shop", "name": name, "annotations": {"a": "b", LAST_APPLIED: "{}"}}, "spec": {"selector": {"a": "b"}}});
+        let by = json!({"manager": "freeport-member", "operation": "Apply"});
+        let mut entry = by.clone();
+        entry["fieldsV1"] = json!({"f:spec": {}});
+        let named = |name: &str| json!({"metadata": {"namespace": "shop", "name": name, "annotations": {"a": "b", LAST_APPLIED: "{}"}, "managedFields": [&entry]}, "spec": {"selector": {"a": "b"}}});
         let slice = |service: &str| json!({"metadata": {"namespace": "shop", "name": service, "labels": {label::SERVICE_NAME: service}}});
         let event = |by: &str| json!({"metadata": {"name": by}, "reportingComponent": by});
         let role = |name: &str| json!({"metadata": {"name": name}});
@@ -278,6 +286,7 @@ mod tests {
         let services = items(&kept["/api/v1/services"]);
         let annotations: Vec<_> =
             services.iter().map(|of| of.pointer("/metadata/annotations").cloned()).collect();
+        assert_eq!(services[1].pointer("/metadata/managedFields"), Some(&json!([by])));
         let left = Some(json!({"a": "b"}));
         assert_eq!(annotations, [left.clone(), left, None]);
     }

@@ -53,7 +53,8 @@ impl Asked {
         }
     }
 
-    fn objects(&self) -> usize {
+    /// Number of objects that were read.
+    pub(super) fn objects(&self) -> usize {
         self.answers.values().map(|answer| items(answer).len()).sum()
     }
 

@@ -1,6 +1,6 @@
 //! Two clusters: an API server of a few lines answers for one of them, and nobody for the other.
 
-use std::{io, time::Duration};
+use std::io;
 
 use http::{Request, Response, StatusCode};
 use kube::{Client, client::Body};
@@ -74,17 +74,9 @@ fn cluster(name: &str, is_up: bool) -> (Cluster, String) {
         *response.status_mut() = code;
         Ok(response)
     };
-    let cluster = Cluster {
-        name: name.into(),
-        server: format!("https://jane:{TOKEN}@{name}:6443"),
-        ca: None,
-        tls_server_name: None,
-        uid: String::new(),
-        client: Client::new(tower::service_fn(answer), "default"),
-        limit: Duration::from_secs(5),
-        taken_at: None,
-    };
-    (cluster, "shop".into())
+    let server = format!("https://jane:{TOKEN}@{name}:6443");
+    let client = Client::new(tower::service_fn(answer), "default");
+    (Cluster { server, ..Cluster::of(name, client) }, "shop".into())
 }
 
 async fn gathered() -> (Files, Vec<String>, Vec<String>) {

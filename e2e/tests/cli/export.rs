@@ -34,7 +34,7 @@ fn exports_begin_and_end_as_planned() {
             assert!(said.contains(part), "{part}: {said}");
         }
         let again = clusters.freeport(&format!("plan --unexport {NS}/web {EAST}")).await;
-        again.reported(1, &["import   is removed everywhere", "loses its last endpoint"]);
+        again.reported(1, &["import   none: no cluster exports the Service", "loses its last endpoint"]);
 
         west.service(NS, "web", &[("http", 8080)]).await;
         west.slice(NS, "web", "web-1", &["10.3.0.1"], &[("http", 8080)]).await;

@@ -201,6 +201,7 @@ async fn the_same_is_said(set: &MemberSet, bundle: &str) {
     for (command, live, replayed) in [
         (format!("why {NS}/web --from west"), ALL, ""),
         (format!("why {NS}/wbe --from west"), ALL, ""),
+        (format!("why {NS}/web --from east"), ALL, ""),
         (format!("why {NS}/web --from west"), "--contexts west,east", "--contexts west,east"),
         ("check".into(), ALL, ""),
         ("get services -A -o name".into(), ALL, ""),
@@ -222,6 +223,8 @@ async fn the_same_is_said(set: &MemberSet, bundle: &str) {
         })
         .await;
     }
+    let well = clusters.freeport_alone(&format!("why {NS}/web --from east --bundle {bundle}")).await;
+    assert_eq!(well.code, Some(0), "{well}");
     let found = clusters.freeport_alone(&format!("why {NS}/web --from west --bundle {bundle}")).await;
     assert_eq!(found.code, Some(1), "{found}");
     assert!(found.stdout.contains("FAIL  import     FP501 west has no Namespace gather"), "{found}");

@@ -93,6 +93,12 @@ impl Cluster {
         !matches!((&self.server, &self.uid), (Err(Gap::NoAnswer(_)), _) | (_, Err(Gap::NoAnswer(_))))
     }
 
+    /// Whether anything of Freeport could be read.
+    pub fn is_seen(&self) -> bool {
+        let Self { member: Member { sets, .. }, areas, exports, imports, .. } = self;
+        self.is_reached() && (sets.is_ok() || areas.is_ok() || exports.is_ok() || imports.is_ok())
+    }
+
     /// What people call it: its ID, or its context without one.
     pub fn title(&self) -> &str {
         self.member.set().and_then(ClusterSetView::cluster_id).unwrap_or(&self.context)

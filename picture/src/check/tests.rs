@@ -308,6 +308,7 @@ fn what_may_not_be_read_is_skipped_and_no_finding() {
             clusters[at] = Cluster::unknown(clusters[at].context.clone(), &gap);
             let report = check(&clusters, now());
             assert!(report.is_well() && lines(&report).is_empty(), "{:#?}", report.lines);
+            assert_eq!(report.seen, 2);
             assert!(report.lines.iter().any(|line| line.mark == Mark::Skipped), "{:#?}", report.lines);
         }
     }

@@ -49,7 +49,7 @@ impl Planned {
         lines.push(match &self.import {
             Some(merged) => format!("  import   {}, exported by {}", kind(&merged.spec), first_names(&names)),
             None if self.hides_exports => "  import   is not known".to_owned(),
-            None => "  import   is removed everywhere: no cluster exports the Service".to_owned(),
+            None => "  import   none: no cluster exports the Service".to_owned(),
         });
         lines.extend(self.exporters.iter().flat_map(Exported::text));
         lines.extend(self.importers.iter().map(Importing::text));

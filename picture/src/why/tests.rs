@@ -13,7 +13,9 @@ use self::fixture::{
 };
 use super::{Mark, Picture, why};
 use crate::{
+    cluster::Cluster,
     code::{Code, TABLE, WORDS},
+    gap::Gap,
     step::Step,
 };
 
@@ -313,6 +315,16 @@ fn without_a_name_the_address_can_be_used() {
         "another DNS server"
     );
     assert!(walk.verdict.ends_with("not known: dns; not dialled"), "{}", walk.verdict);
+}
+
+#[test]
+fn an_importing_cluster_that_does_not_answer_is_not_seen() {
+    let mut picture = fixture::healthy();
+    assert!(!why(&picture, Some("west")).unwrap().is_unseen);
+    picture.clusters[WEST] = Cluster::unknown("west", &Gap::NoAnswer("no answer".into()));
+    let walk = why(&picture, Some("west")).unwrap();
+    assert!(walk.is_unseen && walk.findings.is_empty(), "{:?}", walk.text());
+    assert!(!why(&picture, Some("east")).unwrap().is_unseen);
 }
 
 #[test]

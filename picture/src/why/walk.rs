@@ -53,6 +53,8 @@ pub struct Walk {
     pub skipped: Vec<Step>,
     /// All that was found.
     pub findings: Vec<Finding>,
+    /// Whether the importing cluster was asked and nothing of it could be read.
+    pub is_unseen: bool,
     /// One sentence, and what to try.
     pub verdict: String,
 }
@@ -121,8 +123,9 @@ impl Walking {
 
     pub(super) fn end(self, scene: &Scene<'_>) -> Walk {
         let verdict = self.verdict(scene);
+        let is_unseen = scene.importer.cluster.is_some_and(|cluster| cluster.unseen().is_some());
         let Self { lines, skipped, findings, .. } = self;
-        Walk { lines, skipped, findings, verdict }
+        Walk { lines, skipped, findings, is_unseen, verdict }
     }
 
     fn verdict(&self, scene: &Scene<'_>) -> String {

@@ -1,7 +1,5 @@
 //! A cluster that leads and is a member, of which an API server of a few lines answers what is asked, and refuses to be written to.
 
-use std::time::Duration;
-
 use http::{HeaderValue, Method, Request, Response, StatusCode, header::DATE};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::{Client, client::Body};
@@ -111,16 +109,7 @@ fn cluster(is_refused: fn(&str) -> bool) -> Cluster {
         response.headers_mut().extend(now.parse::<HeaderValue>().ok().map(|now| (DATE, now)));
         Ok::<_, std::convert::Infallible>(response)
     };
-    Cluster {
-        name: "hub".into(),
-        server: "https://hub:6443".into(),
-        ca: None,
-        tls_server_name: None,
-        uid: String::new(),
-        client: Client::new(tower::service_fn(answer), "default"),
-        limit: Duration::from_secs(5),
-        taken_at: None,
-    }
+    Cluster::of("hub", Client::new(tower::service_fn(answer), "default"))
 }
 
 #[tokio::test]
