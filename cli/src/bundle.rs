@@ -1,4 +1,4 @@
-//! What `freeport gather` saw of several clusters, in one file. Commands that only read answer from it as from the clusters.
+//! Bundles: the answers of several clusters in one file, written by `freeport gather`. Commands that only read take a bundle in place of the clusters.
 //!
 //! | module | holds |
 //! |---|---|
@@ -73,7 +73,7 @@ impl Bundle {
         self.held.manifest.clusters.iter().map(|cluster| cluster.context.as_str())
     }
 
-    /// What it says of a cluster; of the first one, unless a context is named.
+    /// Returns the entry of a cluster: of the context that is named, or the first one.
     pub(crate) fn cluster(&self, context: Option<&str>) -> Option<&Seen> {
         let clusters = &self.held.manifest.clusters;
         match context {

@@ -33,7 +33,7 @@ use crate::{
     printable::printable,
 };
 
-/// What to export.
+/// Options of `freeport export`.
 #[derive(Clone, Debug)]
 pub struct ExportOptions {
     /// The Services.
@@ -48,11 +48,11 @@ pub struct ExportOptions {
     pub contexts: Vec<KubeContext>,
     /// Shows what would be done, and does not do it.
     pub dry_run: Option<DryRun>,
-    /// How long to wait; none: not at all.
+    /// Limit of the wait; none if the command does not wait.
     pub wait: Option<Duration>,
 }
 
-/// What is shown in place of doing it.
+/// Output of a dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DryRun {
     /// The plan.

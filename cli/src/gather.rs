@@ -24,21 +24,21 @@ use k8s_openapi::jiff::Timestamp;
 use self::{content::Content, read::Asked, target::Target};
 use crate::{Error, KubeContext, cluster::Cluster, look::each_once};
 
-/// What to gather.
+/// Options of `freeport gather`.
 #[derive(Clone, Debug)]
 pub struct GatherOptions {
     /// The file to write.
     pub to: PathBuf,
-    /// Whether a file that is there is replaced.
+    /// True if an existing file is replaced.
     pub replace: bool,
     /// The clusters to look at.
     pub contexts: Vec<KubeContext>,
 }
 
-/// What was gathered.
+/// Result of `freeport gather`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gathered {
-    /// What is missing, and why. Some words are those of API servers.
+    /// Parts that are missing, and why. Some words are those of API servers.
     pub missing: Vec<String>,
     /// Number of places where something was cut.
     pub cuts: usize,
@@ -93,7 +93,7 @@ async fn clusters(contexts: &[KubeContext]) -> Result<(Vec<(Cluster, String)>, V
     Ok((once.into_iter().map(|(cluster, _)| cluster).collect(), notes))
 }
 
-/// What the clusters answer, in their order.
+/// Asks the clusters. Returns their answers in the order of the clusters.
 async fn ask(clusters: &[(Cluster, String)], say: &mut (dyn FnMut(&str) + Send)) -> Vec<Asked> {
     let one = async |at: usize, (cluster, namespace): &(Cluster, String)| {
         (at, Box::pin(read::read(cluster, namespace)).await)

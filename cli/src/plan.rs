@@ -31,7 +31,7 @@ use crate::{
     objects::SYSTEM,
 };
 
-/// What to predict.
+/// Options of `freeport plan`.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
     /// Files and folders with objects to apply.
@@ -55,10 +55,10 @@ pub enum PlanFrom {
     Offline(PathBuf),
 }
 
-/// What was predicted.
+/// Result of `freeport plan`.
 #[derive(Clone, Debug)]
 pub struct Predicted {
-    /// What was not looked at.
+    /// Parts that were not looked at.
     pub notes: Vec<String>,
     /// The plan, or why there is none.
     pub plan: Result<Plan, Unplanned>,
@@ -116,7 +116,7 @@ async fn namespace(
     of(join_all(is_it).await.into_iter().position(|is_it| is_it).unwrap_or_default())
 }
 
-/// What these changes do in the cluster `at`, or in the first one.
+/// Predicts the effect of these changes in the cluster `at`, or in the first one.
 pub(crate) async fn planned(clusters: &[Cluster], at: Option<&str>, changes: &[Change]) -> Predicted {
     let services: BTreeSet<ServiceName> = changes.iter().map(Change::service).collect();
     let looks = clusters.iter().map(|cluster| Box::pin(look::look(cluster, &services)));
@@ -137,7 +137,7 @@ fn predicted(clusters: &[Known], mut notes: Vec<String>, at: Option<&str>, chang
     Predicted { notes, plan: predict(clusters, at, changes, Timestamp::now()) }
 }
 
-/// What the cluster behind a client holds, as far as these Services are concerned.
+/// Reads all that a plan for these Services needs of the cluster behind a client.
 pub async fn look_for_plan(name: &str, client: Client, services: &BTreeSet<ServiceName>) -> Known {
     Box::pin(look::look(&Cluster::of(name, client), services)).await
 }

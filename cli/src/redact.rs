@@ -8,7 +8,7 @@
 //! | `pattern` | private keys, tokens, passwords in URLs: what is known by its looks |
 //! | `value` | whether a value may be a credential |
 //!
-//! What is public stays: certificates, names of Secrets, UIDs, digests of images.
+//! Public data stays: certificates, names of Secrets, UIDs, digests of images.
 
 mod encoded;
 mod field;
@@ -20,14 +20,14 @@ use std::{collections::BTreeSet, fmt, ops::Range};
 
 use serde_json::{Map, Value};
 
-/// What was cut.
+/// Kind of data that was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// A private key.
     Key,
     /// A token.
     Token,
-    /// What an `Authorization` header says.
+    /// Value of an `Authorization` header.
     Authorization,
     /// A password, or the value of a field whose name promises a credential.
     Field,
@@ -35,9 +35,9 @@ pub(crate) enum Kind {
     Url,
     /// A kubeconfig.
     Kubeconfig,
-    /// What a Secret of the cluster holds.
+    /// Value of a Secret of the cluster.
     Secret,
-    /// What is compressed and too long to look through.
+    /// Compressed text that is too long to search.
     Compressed,
 }
 
@@ -81,7 +81,7 @@ const BINARY_MIN: usize = 16;
 /// Keys of Secrets whose values are public.
 const PUBLIC: [&str; 3] = ["ca.crt", "tls.crt", "namespace"];
 
-/// How often base64 within base64 is decoded.
+/// Limit of nested base64.
 const DEPTH: u8 = 3;
 
 /// Cuts what looks like a credential, and what Secrets hold.
@@ -89,7 +89,7 @@ const DEPTH: u8 = 3;
 pub(crate) struct Redactor {
     /// Values of Secrets.
     secrets: BTreeSet<String>,
-    /// What base64 of them has in it.
+    /// Their encodings in base64.
     encoded: BTreeSet<String>,
 }
 
@@ -206,7 +206,7 @@ impl Redactor {
         (left, lines)
     }
 
-    /// What is to be cut, in order, without overlaps.
+    /// Finds the ranges to cut, in order, without overlaps.
     fn find(&self, text: &str, is_value: bool, depth: u8) -> Vec<Find> {
         if is_value && kubeconfig::is_one(text) {
             return vec![Find { at: 0..text.len(), kind: Kind::Kubeconfig }];
@@ -229,7 +229,7 @@ impl Redactor {
     }
 }
 
-/// What stands in the place of what was cut.
+/// Returns the text that replaces a cut.
 fn mark(kind: Kind) -> String {
     format!("[cut: {kind}]")
 }
@@ -239,7 +239,7 @@ fn last(key: &str) -> &str {
     key.rsplit('/').next().unwrap_or(key)
 }
 
-/// How an item of a list is called: as the object that it is.
+/// Returns the name of an item of a list, if the item is an object.
 fn named(item: &Value) -> Option<String> {
     let text = |pointer: &str| item.pointer(pointer).and_then(Value::as_str);
     let name = text("/metadata/name").or_else(|| text("/name"))?;

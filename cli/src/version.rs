@@ -22,7 +22,7 @@ use crate::{
     printable::printable,
 };
 
-/// What to look at.
+/// Options of `freeport version`.
 #[derive(Clone, Debug, Default)]
 pub struct VersionOptions {
     /// The clusters to look at; none for this program alone.
@@ -41,11 +41,11 @@ pub struct Versions {
     pub freeport: &'static str,
     /// The clusters that answered.
     pub clusters: Vec<ClusterVersions>,
-    /// What was not looked at, and why.
+    /// Parts that were not looked at, and why.
     pub not_looked_at: Vec<String>,
 }
 
-/// What of Freeport one cluster has.
+/// Versions in one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterVersions {
@@ -79,7 +79,7 @@ pub struct Daemon {
 pub struct Crd {
     /// Name.
     pub name: String,
-    /// Whether Freeport installed it.
+    /// True if Freeport installed it.
     pub freeport: bool,
 }
 

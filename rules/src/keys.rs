@@ -27,7 +27,7 @@ const TRAFFIC: [&str; 5] = [
 /// Argo CD finds what it owns by this label, unless it is told to use an annotation.
 const INSTANCE: &str = "app.kubernetes.io/instance";
 
-/// Whether the Service of an import gets a label or an annotation with this key.
+/// Reports whether the Service of an import gets a label or an annotation with this key.
 pub fn is_for_services(key: &str) -> bool {
     let begins = |these: &[&str]| these.iter().any(|beginning| key.starts_with(beginning));
     !begins(&OWNERS) && !begins(&TRAFFIC) && ![label::MANAGED_BY, INSTANCE].contains(&key)

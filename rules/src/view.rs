@@ -175,7 +175,7 @@ impl Never {
 }
 
 impl ServiceSpec {
-    /// Whether it has no address of its own.
+    /// Reports whether it has no address of its own.
     pub fn is_headless(&self) -> bool {
         self.cluster_ip.as_deref() == Some(HEADLESS)
     }
@@ -257,12 +257,12 @@ pub struct Import {
     pub status: Lenient<ServiceImportStatus>,
 }
 
-/// Whether Freeport made the object: it has our label, or we wrote it, and somebody else took the label off.
+/// Reports whether Freeport made the object: it has our label, or we wrote it, and somebody else took the label off.
 pub fn is_ours(metadata: &ObjectMeta) -> bool {
     is_labelled(metadata, label::MANAGED_BY) || is_written_by(metadata, label::MEMBER)
 }
 
-/// Whether we wrote the object, whatever its labels: only that proves that it is for us to delete.
+/// Reports whether we wrote the object, whatever its labels: only that proves that it is for us to delete.
 pub fn is_made<K: Resource>(object: &K) -> bool {
     is_written_by(object.meta(), label::MEMBER)
 }
@@ -271,7 +271,7 @@ fn is_labelled(metadata: &ObjectMeta, key: &str) -> bool {
     metadata.labels.as_ref().and_then(|labels| labels.get(key)).is_some_and(|by| by == label::FREEPORT)
 }
 
-/// Whether we imported the slice: its name says it, and our label or that we wrote it. Kubernetes makes slices for a Service with a selector, and
+/// Reports whether we imported the slice: its name says it, and our label or that we wrote it. Kubernetes makes slices for a Service with a selector, and
 /// gives them the Service's labels; what somebody copied has another name.
 pub fn is_imported(slice: &Slice) -> bool {
     let metadata = &slice.metadata;

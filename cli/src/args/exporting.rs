@@ -55,7 +55,7 @@ struct Waiting {
     /// Do not wait until it is done in all clusters.
     #[arg(long)]
     no_wait: bool,
-    /// How long to wait.
+    /// Limit of the wait for other clusters.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     timeout: Duration,
 }

@@ -12,10 +12,10 @@ use tar::{Archive, Builder, Header};
 
 use super::{Files, MANIFEST};
 
-/// What to do with a file that is no bundle.
+/// End of the message about a file that is no bundle.
 pub(super) const NO_BUNDLE: &str = "it is no bundle. try: a file that freeport gather wrote";
 
-/// What to do with a bundle that is not whole.
+/// End of the message about a bundle that is not whole.
 pub(super) const CUT_SHORT: &str = "it was cut short. try: copy it again, or run freeport gather again";
 
 /// Largest content of a bundle that is read, in bytes.

@@ -1,4 +1,4 @@
-//! What a bundle says of itself: file `bundle.json`.
+//! The manifest of a bundle: file `bundle.json`.
 
 use k8s_openapi::jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub(crate) const MANIFEST: &str = "bundle.json";
 /// `kind` of bundles.
 pub(crate) const KIND: &str = "Bundle";
 
-/// What a bundle says of itself.
+/// The manifest of a bundle.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Manifest {
@@ -41,9 +41,9 @@ pub(crate) struct Seen {
     pub(crate) namespace: String,
     /// URL of its API server.
     pub(crate) server: String,
-    /// How far its clock was ahead, in milliseconds.
+    /// Lead of its clock over the clock of whoever asked, in milliseconds.
     pub(crate) clock_ahead: Option<i64>,
-    /// Why nothing is known of it.
+    /// Reason why nothing is known of it.
     pub(crate) away: Option<Away>,
 }
 

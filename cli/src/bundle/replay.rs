@@ -68,7 +68,7 @@ pub(crate) fn refusal(code: u16, message: &str) -> Value {
     status(&kube::core::Status::failure(message, reason).with_code(code))
 }
 
-/// What an API server said, as it is kept.
+/// The answer of an API server, as the bundle holds it.
 pub(crate) fn status(status: &kube::core::Status) -> Value {
     let mut status = json!(status);
     status["kind"] = "Status".into();
@@ -96,7 +96,7 @@ impl Shelf<'_> {
         found
     }
 
-    /// What there is at a path, without a selector.
+    /// Returns all that the bundle holds at a path, without a selector.
     fn whole(&self, path: &str) -> Value {
         if let Some(found) = self.at(path) {
             return found;

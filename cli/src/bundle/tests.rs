@@ -18,7 +18,7 @@ fn at() -> Timestamp {
     "2026-11-30T10:00:00.5Z".parse().unwrap()
 }
 
-/// What the only cluster answered, by path.
+/// Answers of the only cluster, by path.
 fn files(answers: &[(&str, Value)]) -> Files {
     answers.iter().map(|(path, answer)| (file("west", path), answer.to_string().into_bytes())).collect()
 }

@@ -14,7 +14,7 @@ impl KubeContext {
         bundle.contexts().map(|name| Self { name: Some(name.to_owned()), ..self.clone() }).collect()
     }
 
-    /// What the bundle says of the cluster.
+    /// Returns the bundle's entry of the cluster.
     pub(super) fn seen<'a>(&self, bundle: &'a Bundle) -> Result<&'a Seen, Error> {
         bundle.cluster(self.name.as_deref()).ok_or_else(|| {
             let names: Vec<_> = bundle.contexts().collect();

@@ -25,9 +25,9 @@ pub struct UnexportOptions {
     pub services: Vec<ServiceName>,
     /// The clusters to look at; the first one ends its exports.
     pub contexts: Vec<KubeContext>,
-    /// Whether imports may lose their last endpoint.
+    /// True if imports may lose their last endpoint.
     pub yes: bool,
-    /// How long to wait; none: not at all.
+    /// Limit of the wait; none if the command does not wait.
     pub wait: Option<Duration>,
 }
 

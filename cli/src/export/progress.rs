@@ -63,7 +63,7 @@ pub(super) async fn exported(
     }
 }
 
-/// Whether the import will be usable there.
+/// Reports whether the import will be usable there.
 fn is_expected(importing: &Importing) -> bool {
     importing.import.as_ref().is_some_and(picture::plan::Imported::is_ready)
 }
@@ -74,7 +74,7 @@ enum Standing {
     Waits(String),
 }
 
-/// What the ServiceExport of this generation says.
+/// Reads the conditions of the ServiceExport of this generation.
 async fn verdict(
     cluster: &Cluster,
     service: &Planned,
@@ -99,7 +99,7 @@ fn standing(export: &ServiceExportView, generation: Option<i64>) -> Result<(), S
     }
 }
 
-/// Whether a cluster imports it with the endpoints of the exporter.
+/// Reports whether a cluster imports it with the endpoints of the exporter.
 async fn imported(
     clusters: &[Cluster],
     plan: &Plan,

@@ -18,9 +18,9 @@ use crate::{
     status, version,
 };
 
-/// What was cut, in the bundle.
+/// File of the bundle that lists the cuts.
 const CUT: &str = "cut.txt";
-/// What is missing, in the bundle.
+/// File of the bundle that lists the missing parts.
 const MISSING: &str = "missing.txt";
 
 /// Files without credentials.
@@ -31,7 +31,7 @@ pub(super) struct Content {
     taken_at: Timestamp,
     missing: Vec<String>,
     files: Files,
-    /// What was cut: `file: place: what`.
+    /// Cuts, as `file: place: kind`.
     cuts: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ impl Content {
         Manifest::new(self.taken_at, self.clusters.clone())
     }
 
-    /// What `freeport status`, `check` and `version` say of the bundle.
+    /// Adds the output of `freeport status`, `check` and `version` for this bundle.
     async fn reports(&mut self) -> Result<(), Error> {
         let bundle = Bundle::of("the bundle".into(), self.manifest(), self.files.clone());
         let contexts = KubeContext { bundle: Some(bundle), ..KubeContext::default() }.all()?;

@@ -1,4 +1,4 @@
-//! What stays of the answers: our objects, and those they stand for. Pure.
+//! Selects the part of the answers that a bundle holds: Freeport's objects, and those they stand for. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,20 +26,20 @@ use crate::objects::SYSTEM;
 /// Annotation with which kubectl keeps what was applied (Kubernetes).
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What stays of a Secret's metadata: `freeport status` finds it by name and labels. Annotations of programs that apply manifests hold what it holds.
+/// Metadata of a Secret that a bundle holds: `freeport status` finds a Secret by name and labels. Annotations of programs that apply manifests hold its content.
 const SECRET_METADATA: [&str; 5] = ["name", "namespace", "uid", "creationTimestamp", "labels"];
 
-/// How the names begin of all that Freeport installs outside of Namespaces.
+/// Prefix of the names of all that Freeport installs outside of Namespaces.
 const OURS: &str = "freeport";
 
-/// What is shared by the clusters: by Namespace, the names of Services that are exported, imported, or made for an import.
+/// Services of the set: by Namespace, the names of Services that are exported, imported, or made for an import.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     services: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Wanted {
-    /// What these clusters share.
+    /// Collects the Services that these clusters export and import.
     pub(super) fn of(all: &[Asked]) -> Self {
         let mut services = BTreeMap::<_, BTreeSet<_>>::new();
         for (path, list) in all.iter().flat_map(|asked| &asked.answers) {
@@ -63,7 +63,7 @@ impl Wanted {
     }
 }
 
-/// What stays of the answers of a cluster.
+/// Returns the part of a cluster's answers that the bundle holds.
 pub(super) fn kept(answers: BTreeMap<String, Value>, wanted: &Wanted) -> BTreeMap<String, Value> {
     let roles = roles(&answers);
     let keep = |(path, mut answer): (String, Value)| {
@@ -159,7 +159,7 @@ fn stripped(item: &mut Value) {
     }
 }
 
-/// What `freeport why` needs of a Service that is not shared: somebody may ask about it.
+/// Reduces a Service that is neither exported nor imported to the fields that `freeport why` needs.
 fn bare_service(service: &Value) -> Value {
     let of = |pointer: &str| service.pointer(pointer).cloned().unwrap_or_default();
     json!({
@@ -198,7 +198,7 @@ fn crd(mut crd: Value) -> Value {
     crd
 }
 
-/// Whether a daemon of ours wrote the Event, or it is about what we define or have.
+/// Reports whether a daemon of ours wrote the Event, or it is about what we define or have.
 fn is_our_event(event: &Value) -> bool {
     let of = |pointer: &str| text(event, pointer).unwrap_or_default();
     let by = [of("/source/component"), of("/reportingComponent")];

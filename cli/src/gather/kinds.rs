@@ -1,4 +1,4 @@
-//! What is asked for: all that `freeport status`, `get`, `check` and `why` read, and Events.
+//! Paths that `freeport gather` asks for: all that `freeport status`, `get`, `check` and `why` read, and Events.
 
 use api::{
     about::ClusterProperty,

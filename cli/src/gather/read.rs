@@ -30,7 +30,7 @@ const PAGE: u32 = 500;
 /// Code of an answer that stands for none.
 const SILENT: u16 = 504;
 
-/// What one cluster answered.
+/// Answers of one cluster.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     /// The cluster.
@@ -39,12 +39,12 @@ pub(super) struct Asked {
     pub(super) answers: BTreeMap<String, Value>,
     /// Logs and metrics by path in the cluster's folder.
     pub(super) texts: BTreeMap<String, String>,
-    /// What is missing, and why.
+    /// Parts that are missing, and why.
     pub(super) missing: Vec<String>,
 }
 
 impl Asked {
-    /// How it went, in a line.
+    /// Returns a line of progress.
     pub(super) fn said(&self) -> String {
         let name = &self.seen.context;
         match &self.seen.away {
@@ -197,7 +197,7 @@ impl Asked {
         names.map(|name| kinds::config_map(dns::NAMESPACE, name)).collect()
     }
 
-    /// What its Secrets hold, by key.
+    /// Returns the values of its Secrets, by key.
     pub(super) fn secrets(&self) -> impl Iterator<Item = (String, k8s_openapi::ByteString)> {
         let suffix = format!("/{}", <Secret as kube::Resource>::plural(&()));
         let lists = self.answers.iter().filter(move |(path, _)| path.ends_with(&suffix));

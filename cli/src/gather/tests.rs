@@ -26,7 +26,7 @@ fn pod() -> Value {
     })
 }
 
-/// What there is at a path.
+/// Returns the object at a path.
 fn at(path: &str, query: &str) -> Option<String> {
     let secret = json!({"metadata": {"name": "freeport-leader-demo"}, "type": "Opaque", "data": {"token": "b3BlbnNlc2FtZS00NzEx"}});
     let export = json!({"metadata": {"namespace": "shop", "name": "web", "annotations": {"note": format!("it is {TOKEN}")}}});

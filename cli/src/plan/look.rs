@@ -23,7 +23,7 @@ use crate::{
     part::{common_areas, get, within},
 };
 
-/// What is known of the cluster as far as these Services are concerned.
+/// Reads all that a plan for these Services needs of the cluster.
 pub(super) async fn look(cluster: &Cluster, services: &BTreeSet<ServiceName>) -> Known {
     let all = Api::<Meta<Namespace>>::all(cluster.client.clone());
     let (sets, system) = tokio::join!(

@@ -44,7 +44,7 @@ pub(super) fn read(folder: &Path, at: Option<&str>) -> Result<Vec<Cluster>, Erro
     }
 }
 
-/// What the objects tell of a cluster. Of kinds that are not needed nothing is read.
+/// Makes a cluster of the objects of a folder. Objects of other kinds are ignored.
 fn cluster(context: &str, found: &[Found]) -> Result<Cluster, Error> {
     let mut known = Cluster {
         deployment: Ok(None),

@@ -16,10 +16,10 @@ const MIN: usize = 14;
 /// Shortest private key in DER, in bytes.
 const KEY_MIN: usize = 32;
 
-/// How gzip begins.
+/// First bytes of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// How much is decompressed, in bytes.
+/// Limit of decompressed text, in bytes.
 const GZIP_MAX: u64 = 1 << 20;
 
 /// Shortest line after which the next one goes on with the same text.
@@ -48,7 +48,7 @@ pub(super) fn find(text: &str, within: impl Fn(&str) -> Option<Kind>) -> Vec<Fin
     finds
 }
 
-/// What base64 has in it wherever it encodes these bytes among others, in both alphabets.
+/// Returns the texts that base64 contains if it encodes these bytes among others, in both alphabets.
 pub(super) fn needles(bytes: &[u8]) -> BTreeSet<String> {
     let shifted = |shift: usize| {
         let encoded = STANDARD_NO_PAD.encode([&[0; 2][..shift], bytes].concat());
@@ -70,7 +70,7 @@ pub(super) fn around(text: &str, part: Range<usize>) -> Range<usize> {
     start + usize::from(is_escaped)..part.end + after
 }
 
-/// Whether this is an escaped line break, whose letter is no part of what follows.
+/// Reports whether this is an escaped line break, whose letter is no part of what follows.
 fn is_escape(bytes: &[u8]) -> bool {
     matches!(bytes, [b'\\', b'n' | b'r' | b't'])
 }
@@ -99,7 +99,7 @@ fn runs(text: &str) -> Vec<Range<usize>> {
     runs
 }
 
-/// How many of these runs are lines of one text.
+/// Counts the runs that are lines of one text.
 fn wrapped(text: &str, runs: &[Range<usize>]) -> usize {
     let goes_on =
         |pair: &&[Range<usize>]| pair[0].len() >= LINE && is_break(&text[pair[0].end..pair[1].start]);
@@ -112,7 +112,7 @@ fn is_break(text: &str) -> bool {
     rest.is_some_and(|rest| rest.bytes().all(|byte| byte == b' '))
 }
 
-/// What is found in a run, or in the part of it behind the last slash: a path may end with it.
+/// Returns the kind of credential in a run, or in its part behind the last slash: a path may end with it.
 fn hidden(run: &str, within: &impl Fn(&str) -> Option<Kind>) -> Option<Kind> {
     let of = |run: &str| decoded(run).into_iter().find_map(|bytes| known(&bytes, within));
     let tail = run.rsplit_once('/').map(|(_, tail)| tail).filter(|tail| tail.len() >= MIN);
@@ -138,7 +138,7 @@ fn known(bytes: &[u8], within: &impl Fn(&str) -> Option<Kind>) -> Option<Kind> {
     std::str::from_utf8(bytes).ok().filter(is_text).and_then(within)
 }
 
-/// What is found in gzip, as far as it can be decompressed; what is too long to look through may hold anything.
+/// Returns the kind of credential in gzip, as far as it can be decompressed. Text over the limit may hold anything.
 fn compressed(bytes: &[u8], within: &impl Fn(&str) -> Option<Kind>) -> Option<Kind> {
     let mut content = Vec::new();
     // Of gzip that was cut short there is what stands before the cut.
@@ -149,7 +149,7 @@ fn compressed(bytes: &[u8], within: &impl Fn(&str) -> Option<Kind>) -> Option<Ki
     within(&String::from_utf8_lossy(&content)).or_else(|| is_private_key(&content).then_some(Kind::Key))
 }
 
-/// Whether this is DER of a private key: a sequence that begins with its version, where a certificate has another sequence.
+/// Reports whether this is DER of a private key: a sequence that begins with its version, where a certificate has another sequence.
 fn is_private_key(bytes: &[u8]) -> bool {
     let rest = match bytes {
         [0x30, 0x82, _, _, rest @ ..] | [0x30, 0x81, _, rest @ ..] | [0x30, _, rest @ ..] => rest,

@@ -2,7 +2,7 @@
 
 use super::{Find, Kind, value};
 
-/// How names end that hold a credential, without dashes and capitals.
+/// Ends of names of fields that hold a credential, without dashes and capitals.
 const NAMES: [&str; 15] = [
     "token",
     "password",
@@ -27,10 +27,10 @@ const HEADER: &str = "authorization";
 /// Name that the name of a Secret may stand behind, too.
 const SECRET: &str = "secret";
 
-/// What values are quoted by.
+/// Quotes around values.
 const QUOTES: [&str; 3] = ["\\\"", "\"", "'"];
 
-/// Whether what has this name holds a credential.
+/// Reports whether a field of this name holds a credential.
 pub(super) fn is_credential(name: &str) -> bool {
     let name = plain(name);
     name == HEADER || NAMES.iter().any(|end| name.ends_with(end))
@@ -114,7 +114,7 @@ fn line_end(text: &str, at: usize) -> usize {
     end.map_or(text.len(), |length| at + length)
 }
 
-/// Whether a line begins with the name and ends with the value.
+/// Reports whether a line begins with the name and ends with the value.
 fn is_alone(text: &str, start: usize, end: usize) -> bool {
     let before = text[..start].trim_end_matches([' ', '-', '\t']);
     let after = text[end..].trim_start_matches([' ', '\r']);
@@ -122,13 +122,13 @@ fn is_alone(text: &str, start: usize, end: usize) -> bool {
     begins && (after.is_empty() || after.starts_with('\n') || after.starts_with("\\n"))
 }
 
-/// Whether an argument of a command line is a flag whose value, the next one, is a credential.
+/// Reports whether an argument of a command line is a flag whose value, the next one, is a credential.
 pub(super) fn is_flag(argument: &str) -> bool {
     let name = argument.trim_start_matches('-');
     name.len() < argument.len() && name.bytes().all(is_name) && is_credential(name)
 }
 
-/// Whether what stands behind such a flag is its value: it has a place of its own, so that it may be short.
+/// Reports whether the argument behind such a flag is its value. It is an item of its own, so that it may be short.
 pub(super) fn is_argument(argument: &str) -> bool {
     !argument.is_empty() && !argument.starts_with("--") && !value::is_plain(argument)
 }

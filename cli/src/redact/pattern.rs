@@ -1,4 +1,4 @@
-//! What is known by its looks: private keys in PEM, tokens, what follows `Bearer` and `Basic`, passwords in URLs.
+//! Credentials that have a form of their own: private keys in PEM, tokens, what follows `Bearer` and `Basic`, passwords in URLs.
 
 use base64::{
     Engine,
@@ -7,7 +7,7 @@ use base64::{
 
 use super::{Find, Kind, value};
 
-/// How tokens of well-known services begin, and how long they are at least.
+/// Prefixes of tokens of well-known services, with the shortest length of such a token.
 const PREFIXES: [(&str, usize); 11] = [
     ("ghp_", 30),
     ("gho_", 30),
@@ -54,7 +54,7 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte)
 }
 
-/// How far a token goes that begins here.
+/// Returns the end of a token that begins here.
 fn token_end(text: &str, at: usize) -> usize {
     at + text.as_bytes()[at..].iter().take_while(|&&byte| is_token(byte)).count()
 }
@@ -84,7 +84,7 @@ fn prefixed(text: &str) -> Vec<Find> {
     PREFIXES.into_iter().flat_map(of).collect()
 }
 
-/// What follows the name of an authentication scheme.
+/// Finds credentials behind the name of an authentication scheme.
 fn schemes(text: &str) -> Vec<Find> {
     let lower = text.to_ascii_lowercase();
     let of = |scheme: &str, is_one: fn(&str) -> bool| {

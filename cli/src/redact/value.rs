@@ -1,6 +1,6 @@
-//! Whether a value may be a credential, by its looks.
+//! Values of fields that hold credentials: judged by their form.
 
-/// What is written in the place of a credential, or says that there is none.
+/// Values that stand in place of a credential.
 const PLAIN: [&str; 8] = ["true", "false", "null", "none", "nil", "redacted", "<redacted>", "***"];
 
 /// Shortest credential that has a field of its own.
@@ -9,22 +9,22 @@ const MIN: usize = 4;
 /// Length from which a word without digits is no word of a sentence.
 const LONG: usize = 16;
 
-/// Whether the value of a field that holds credentials is one.
+/// Reports whether the value of a field that holds credentials is one.
 pub(super) fn may_be_one(value: &str) -> bool {
     value.len() >= MIN && !is_plain(value)
 }
 
-/// Whether it says that there is no credential, or that one was cut.
+/// Reports whether it says that there is no credential, or that one was cut.
 pub(super) fn is_plain(value: &str) -> bool {
     PLAIN.iter().any(|plain| value.eq_ignore_ascii_case(plain)) || value.starts_with("[cut: ")
 }
 
-/// Whether it may be a word of a sentence, or a name.
+/// Reports whether it may be a word of a sentence, or a name.
 pub(super) fn is_word(value: &str) -> bool {
     value.len() < LONG && !value.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// Whether it looks random: a name does not.
+/// Reports whether it looks random: a name does not.
 pub(super) fn is_random(value: &str) -> bool {
     let has = |what: fn(&u8) -> bool| value.bytes().any(|byte| what(&byte));
     let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);

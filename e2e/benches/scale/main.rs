@@ -1,4 +1,4 @@
-//! How requests, events and bytes grow with members and with Services: `cargo bench -p e2e --bench scale`. It prints tables for
+//! Growth of requests, events and bytes with members and with Services: `cargo bench -p e2e --bench scale`. It prints tables for
 //! docs/performance.md, and draws charts. Counts alone: virtual time tells nothing about speed. One seed gives the same counts every time.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
 
@@ -59,7 +59,7 @@ fn heading(of: &str) {
     println!("|---|---|---|---|---|---|---|---|---|---|");
 }
 
-/// What one size costs: kB for each change and cluster, by the name of the change.
+/// Costs of one size: kB for each change and cluster, by the name of the change.
 struct Size {
     name: String,
     costs: Vec<(&'static str, f64)>,

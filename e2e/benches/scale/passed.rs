@@ -2,7 +2,7 @@
 
 use sim::net::Traffic;
 
-/// What passed at the leader's API server, and at those of all other members together.
+/// Traffic at the leader's API server, and at those of all other members together.
 pub(crate) struct Passed {
     pub(crate) leader: Traffic,
     pub(crate) others: Traffic,

@@ -17,7 +17,7 @@ use crate::cli::member_set::{MemberSet, NAME, SYSTEM, alone};
 
 const NS: &str = "gather";
 
-/// What must not be in a bundle: parts of all that is planted.
+/// Parts of all that is planted. No bundle may hold them.
 const NEEDLES: [&str; 6] = [
     "opensesame-0815-planted",
     "planted-signature-of-a-jwt",
@@ -230,7 +230,7 @@ async fn the_same_is_said(set: &MemberSet, bundle: &str) {
     assert!(found.stdout.contains("FAIL  import     FP501 west has no Namespace gather"), "{found}");
 }
 
-/// What cannot be used is said in one line, and what may not be read is named in the bundle.
+/// A bundle that cannot be used is refused in one line, and parts that may not be read are named in the bundle.
 async fn refused(set: &MemberSet, bundle: &str, dir: &Path) {
     let clusters = set.clusters;
     let whole = fs::read(bundle).unwrap();
@@ -243,12 +243,33 @@ async fn refused(set: &MemberSet, bundle: &str, dir: &Path) {
     ]);
     let unknown = format!("check --bundle {bundle} --contexts north");
     clusters.freeport_alone(&unknown).await.misused(&["\"north\"", "west"]);
+    without_rights(set, dir).await;
+}
+
+/// Without any right no bundle is written; with one, the bundle names the parts that may not be read.
+async fn without_rights(set: &MemberSet, dir: &Path) {
+    let clusters = set.clusters;
     let theirs = dir.join("nobody.tgz").display().to_string();
-    let ran = clusters.freeport(&format!("gather --to {theirs} --context west --as nobody")).await;
-    assert_eq!(ran.code, Some(0), "{ran}");
-    assert!(ran.stderr.contains("missing: west: cannot list serviceexports: "), "{ran}");
+    let gather = format!("gather --to {theirs} --context west --as nobody");
+    let ran = clusters.freeport(&gather).await;
+    assert!(ran.code == Some(3) && !Path::new(&theirs).exists(), "{ran}");
+    let role = "clusterrole gather-namespaces --verb list --resource namespaces";
+    let binding = "clusterrolebinding gather-namespaces --clusterrole gather-namespaces --user nobody";
+    for object in [role, binding] {
+        clusters.kubectl(&format!("--context west create {object}")).await.succeeded();
+    }
+    // The API server takes a moment to know of a binding.
+    within(VOUCHED, "nobody gathers Namespaces", async || {
+        let ran = clusters.freeport(&gather).await;
+        let is_named = ran.stderr.contains("missing: west: cannot list serviceexports: ");
+        if ran.code == Some(0) && is_named { Ok(()) } else { Err(ran.to_string()) }
+    })
+    .await;
     let listed = clusters.freeport_alone(&format!("get exports -A --bundle {theirs}")).await;
     assert!(listed.stderr.contains("serviceexports of west were not looked at: "), "{listed}");
+    for kind in ["clusterrolebinding", "clusterrole"] {
+        clusters.kubectl(&format!("--context west delete {kind} gather-namespaces")).await.succeeded();
+    }
 }
 
 async fn versions(set: &MemberSet) {

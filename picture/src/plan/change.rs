@@ -1,4 +1,4 @@
-//! What is asked for: ServiceExports and Services as they shall be, and exports that shall end; and what an API server would refuse of it.
+//! The change to plan: ServiceExports and Services as they shall be, and exports that shall end; and why an API server would refuse it.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ impl Change {
         format!("{kind} {}", self.service())
     }
 
-    /// Whether the EndpointSlices of the Service will change in a way that is not known: Kubernetes writes them for its selector and ports.
+    /// Reports whether the EndpointSlices of the Service will change in a way that is not known: Kubernetes writes them for its selector and ports.
     pub(super) fn unsettles(&self, cluster: &Cluster) -> bool {
         let there = cluster.service(&self.service());
         let applied = match self {
@@ -153,7 +153,7 @@ fn put<K: kube::Resource>(all: &mut crate::gap::Seen<Vec<K>>, object: K) {
     }
 }
 
-/// What policy `freeport-exports` and the CRD refuse, in their words.
+/// Returns why policy `freeport-exports` or the CRD refuses a ServiceExport, in their words.
 fn refused_export(export: &Export, cluster: &Cluster, service: &ServiceName) -> Option<String> {
     if !is_dns_subdomain(&service.name) {
         return Some(format!("metadata.name: Invalid value: {:?}: must be a DNS subdomain", service.name));
@@ -182,7 +182,7 @@ fn refused_export(export: &Export, cluster: &Cluster, service: &ServiceName) -> 
     Some(format!("{about}: \"{odd}\" in exportedLabels is no value that a label could have"))
 }
 
-/// What an API server refuses of a Service, as far as that is looked at.
+/// Returns why an API server refuses a Service. It knows common mistakes alone.
 fn refused_service(service: &Service, there: Option<&Service>) -> Option<String> {
     let name = service.name_any();
     if !is_dns_label(&name) {

@@ -22,7 +22,7 @@ pub(super) fn serialized<S: Serializer>(all: &[Verdict], serializer: S) -> Resul
     }))
 }
 
-/// What the condition says, for people.
+/// Returns the condition as text for people.
 pub(super) fn words(said: &Verdict) -> String {
     let name = said.type_.rsplit('/').next().unwrap_or(READY);
     format!("{name} {} {}: {}", said.status.as_str(), said.reason, said.message)

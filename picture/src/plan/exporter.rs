@@ -1,4 +1,4 @@
-//! What each cluster exports of a Service.
+//! The part of each cluster in the export of a Service.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use super::{
     scene::Scene,
 };
 
-/// What a cluster exports of a Service.
+/// The part of one cluster in the export of a Service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Exporter {
     /// The record, if something is exported.
@@ -32,7 +32,7 @@ pub(super) struct Exporter {
     pub(super) own_slices: BTreeMap<String, SlicePayload>,
     /// Conditions that do not depend on other clusters; none where the cluster was not looked at.
     pub(super) said: Vec<Verdict>,
-    /// Whether it is not known which endpoints there are: `slices` may be wrong then.
+    /// True if the endpoints are not known: `slices` may be wrong then.
     pub(super) hides_endpoints: bool,
     /// Why no endpoint can answer.
     pub(super) unanswered: Option<Unanswered>,
@@ -40,7 +40,7 @@ pub(super) struct Exporter {
     pub(super) have: Vec<Condition>,
 }
 
-/// What all members export that are known to export something, or to have a ServiceExport.
+/// Returns the members that export the Service, or have a ServiceExport for it.
 pub(super) fn exporters(scene: &Scene<'_>, service: &ServiceName) -> BTreeMap<String, Exporter> {
     let looked_at =
         scene.members.iter().filter(|(_, cluster)| cluster.exports.is_ok() && cluster.services.is_ok());
@@ -56,7 +56,7 @@ pub(super) fn exporters(scene: &Scene<'_>, service: &ServiceName) -> BTreeMap<St
     all
 }
 
-/// What is exported by a cluster that was not looked at.
+/// Returns the export of a cluster that was not looked at, from its record.
 fn of_record(area: &Area, id: &str, service: &ServiceName) -> Option<Exporter> {
     let (metadata, payload) = area.payload(id, service)?;
     let records = area.slices(id, service);
@@ -65,7 +65,7 @@ fn of_record(area: &Area, id: &str, service: &ServiceName) -> Option<Exporter> {
     Some(Exporter { offer: Some(offer), slices: slices.collect(), ..Exporter::default() })
 }
 
-/// What is exported by a cluster that was looked at; nothing if it has no ServiceExport.
+/// Returns the export of a cluster that was looked at; none if it has no ServiceExport.
 fn of_cluster(id: &str, cluster: &Cluster, scene: &Scene<'_>, service: &ServiceName) -> Option<Exporter> {
     let area = scene.area;
     let hides_endpoints = !scene.knows_endpoints(id, service);

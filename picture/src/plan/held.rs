@@ -1,4 +1,4 @@
-//! What is known of clusters, as far as a plan needs it.
+//! Objects of clusters, as far as a plan needs them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,10 +22,10 @@ use crate::{
     view::ClusterSetView,
 };
 
-/// What is known of one cluster.
+/// Objects of one cluster.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// How commands name it.
+    /// Context of the cluster.
     pub context: String,
     /// uid of its Namespace kube-system.
     pub uid: Seen<String>,
@@ -51,7 +51,7 @@ pub struct Cluster {
     pub areas: Seen<Vec<Area>>,
 }
 
-/// What is known of a Common Area.
+/// Objects of a Common Area.
 #[derive(Clone, Debug)]
 pub struct Area {
     /// Its Namespace.
@@ -73,7 +73,7 @@ pub struct ReportView {
     /// Its name is the ID of the member.
     #[serde(deserialize_with = "unlabelled")]
     pub metadata: ObjectMeta,
-    /// What the member reports.
+    /// Report of the member.
     #[serde(default)]
     pub status: Lenient<ClusterReportStatus>,
 }
@@ -97,7 +97,7 @@ impl Cluster {
         }
     }
 
-    /// Whether nothing that matters could be read; then why.
+    /// Returns the reason if nothing that a plan needs could be read.
     pub fn unseen(&self) -> Option<&Gap> {
         let is_seen = self.sets.is_ok() || self.exports.is_ok() || self.imports.is_ok() || self.areas.is_ok();
         self.sets.as_ref().err().filter(|_| !is_seen)
@@ -113,7 +113,7 @@ impl Cluster {
         self.set()?.cluster_id()
     }
 
-    /// What people call it: its ID, or its context without one.
+    /// Returns its ID, or its context without one.
     pub fn title(&self) -> &str {
         self.id().unwrap_or(&self.context)
     }
@@ -124,7 +124,7 @@ impl Cluster {
         Ok(all.iter().find(|namespace| namespace.name_any() == name))
     }
 
-    /// Whether its administrator excluded this Namespace from exporting.
+    /// Reports whether its administrator excluded this Namespace from exporting.
     pub(super) fn is_excluded(&self, namespace: &str) -> bool {
         let found = self.namespace(namespace).ok().flatten();
         found.is_some_and(|found| {
@@ -132,7 +132,7 @@ impl Cluster {
         })
     }
 
-    /// Whether the member exports only ClusterIPs, as arguments or environment of its Deployment say.
+    /// Reports whether the member exports only ClusterIPs, as arguments or environment of its Deployment say.
     pub(super) fn only_cluster_ips(&self) -> bool {
         let spec = self.deployment.iter().flatten().map(|deployment| &deployment.spec).next();
         let containers =
@@ -247,7 +247,7 @@ impl Area {
         self.records.iter().flatten().filter_map(of).collect()
     }
 
-    /// What a cluster exports by its record, unless it is withdrawn or the leader refuses it.
+    /// Returns the payload of a cluster's record, unless it is withdrawn or the leader refuses it.
     pub(super) fn payload<'a>(
         &'a self,
         cluster: &'a str,
@@ -271,7 +271,7 @@ impl Area {
     }
 }
 
-/// What a record says of a slice.
+/// Returns the payload of a slice record.
 pub(super) fn slice_of(record: &OwnRecord) -> Option<&SlicePayload> {
     record.spec.0.as_ref().ok()?.endpoint_slice.as_ref()
 }

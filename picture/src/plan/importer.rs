@@ -1,4 +1,4 @@
-//! What each cluster makes of a merged Service.
+//! The import of a merged Service in each cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ impl Endpoints {
     }
 }
 
-/// What becomes of the address of an import.
+/// Change of the address of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Address {
     /// It stays.
@@ -65,7 +65,7 @@ pub struct Imported {
     pub metadata: MergedMetadata,
     /// Clusters that take part.
     pub clusters: Vec<String>,
-    /// What becomes of its address.
+    /// Change of its address.
     pub address: Address,
     /// Conditions of the ServiceImport.
     #[serde(serialize_with = "super::condition::serialized")]
@@ -76,13 +76,13 @@ pub struct Imported {
     /// Clusters that take part, and of whose endpoints it is not known which they are.
     #[serde(skip)]
     pub(super) hidden: BTreeSet<String>,
-    /// Whether its Service is there.
+    /// True if its Service exists.
     #[serde(skip)]
     pub(super) has_service: bool,
 }
 
 impl Imported {
-    /// Whether it can be used.
+    /// Reports whether it can be used.
     pub fn is_ready(&self) -> bool {
         self.trouble().is_none()
     }
@@ -225,7 +225,7 @@ fn has_any(slice: &SlicePayload) -> bool {
     !slice.endpoints.is_empty()
 }
 
-/// Whether it was said once that no endpoint can answer. Since then it is said that one can.
+/// Reports whether the conditions have `NoReadyEndpoints`. Once set, it stays, with status `False` if an endpoint can answer.
 pub(super) fn has_been_said(have: &[Condition]) -> bool {
     have.iter().any(|condition| condition.type_ == NO_READY_ENDPOINTS)
 }

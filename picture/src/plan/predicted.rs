@@ -20,7 +20,7 @@ use super::{
 /// A Service of the set once all daemons have settled.
 #[derive(Debug)]
 pub(super) struct Predicted {
-    /// What each cluster exports.
+    /// Exports by cluster.
     pub(super) exporters: BTreeMap<String, Exporter>,
     /// Exporters of which nothing is known but that they take part.
     pub(super) unknown: BTreeSet<String>,

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::gap::Gap;
 
-/// What a change does.
+/// Effect of a change.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
@@ -30,7 +30,7 @@ pub struct Plan {
     pub services: Vec<Planned>,
     /// Changes that the API server would refuse. The rest is planned without them.
     pub refused: Vec<Refused>,
-    /// What could not be looked at.
+    /// Parts that could not be looked at.
     pub not_looked_at: Vec<String>,
     /// Conflicts, refusals, and imports that lose their last endpoint.
     pub problems: Vec<String>,
@@ -57,13 +57,13 @@ pub struct Planned {
     /// The ResourceImport.
     #[serde(skip)]
     pub merged: Option<ResourceImportSpec>,
-    /// How commands name the members that were looked at, by their IDs.
+    /// Contexts of the members that were looked at, by their IDs.
     #[serde(skip)]
     pub(super) contexts: BTreeMap<String, String>,
-    /// Whether it is not known if another cluster exports the Service.
+    /// True if it is not known whether another cluster exports the Service.
     #[serde(skip)]
     pub(super) hides_exports: bool,
-    /// What is not known.
+    /// Sentences about what is not known.
     #[serde(skip)]
     notes: Vec<String>,
 }
@@ -74,7 +74,7 @@ pub struct Planned {
 pub struct Exported {
     /// Cluster that exports.
     pub cluster: String,
-    /// Whether the cluster was looked at: otherwise conditions that depend on it alone are missing.
+    /// True if the cluster was looked at. Otherwise conditions that depend on it alone are missing.
     pub looked_at: bool,
     /// Conditions of its ServiceExport.
     #[serde(serialize_with = "super::condition::serialized")]
@@ -87,15 +87,15 @@ pub struct Exported {
 pub struct Importing {
     /// Its ID.
     pub cluster: String,
-    /// How commands name it.
+    /// Context of the cluster.
     pub context: String,
     /// Endpoints that it imports now.
     pub before: Endpoints,
     /// Endpoints that it will import.
     pub after: Endpoints,
-    /// Whether `before` is known.
+    /// True if `before` is known.
     pub before_known: bool,
-    /// Whether `after` is known; at least these endpoints are imported.
+    /// True if `after` is known. At least these endpoints are imported.
     pub after_known: bool,
     /// The import; none if it goes.
     pub import: Option<Imported>,
@@ -206,7 +206,7 @@ impl Planned {
 }
 
 impl Importing {
-    /// Whether it loses its last endpoint that gets traffic; none if that is not known.
+    /// Reports whether it loses its last endpoint that gets traffic; none if that is not known.
     pub fn loses_all(&self) -> Option<bool> {
         let has_none = self.before_known && self.before.ready == 0;
         if has_none || self.after.ready > 0 {
@@ -236,12 +236,12 @@ impl Plan {
         Self { cluster: target.title().to_owned(), services, refused, not_looked_at, problems }
     }
 
-    /// Whether nothing of it is a problem.
+    /// Reports whether nothing of it is a problem.
     pub fn is_well(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// What a user has to confirm: that imports lose their last endpoint, or that this is not known.
+    /// Returns the text that a user has to confirm: imports lose their last endpoint, or this is not known.
     pub fn loss(&self) -> Option<String> {
         let losing = || self.services.iter().flat_map(Planned::losing);
         let first = losing().next()?;

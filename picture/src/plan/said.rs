@@ -50,7 +50,7 @@ pub(super) fn said(
     exporters.iter().map(of).collect()
 }
 
-/// What the clusters will report; nothing where the leader has no reports, or was not looked at.
+/// Predicts the ClusterReports; none if the leader has no reports, or was not looked at.
 fn reported(
     scene: &Scene<'_>,
     service: &ServiceName,

@@ -1,4 +1,4 @@
-//! Who takes part: the members of the ClusterSet that the change is about, and its Common Area.
+//! Members of the ClusterSet that the change is about, and its Common Area.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use kube::ResourceExt;
 
 use super::held::{Area, Cluster};
 
-/// Who takes part.
+/// Members and Common Area of a ClusterSet.
 #[derive(Debug)]
 pub(super) struct Scene<'a> {
     /// Members that were looked at, by their IDs.
@@ -36,12 +36,12 @@ impl<'a> Scene<'a> {
         all.filter(|id| !self.members.contains_key(id)).collect()
     }
 
-    /// Whether it is not known if clusters export that were not looked at: the leader knows it, and each import.
+    /// Reports whether clusters that were not looked at may export the Service. The leader knows that, and each import.
     pub(super) fn hides_exports(&self) -> bool {
         self.area.is_none() && self.members.values().all(|cluster| cluster.imports.is_err())
     }
 
-    /// Whether the endpoints are known that a member has for a Service.
+    /// Reports whether the endpoints are known that a member has for a Service.
     pub(super) fn knows_endpoints(&self, id: &str, service: &ServiceName) -> bool {
         let is_unsettled =
             self.unsettled.is_some_and(|(of, services)| of == id && services.contains(service));

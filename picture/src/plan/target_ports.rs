@@ -7,14 +7,14 @@ use k8s_openapi::{api::core::v1::Service, apimachinery::pkg::util::intstr::IntOr
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde::Deserialize;
 
-/// What Kubernetes makes the EndpointSlices of a Service from, beside the Pods.
+/// Fields of a Service that decide on the ports of its EndpointSlices.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = Service)]
 pub struct TargetPorts {
     /// Namespace and name.
     #[serde(deserialize_with = "unlabelled")]
     pub metadata: ObjectMeta,
-    /// What is read of its spec.
+    /// The part of its spec.
     #[serde(default)]
     spec: Spec,
 }
@@ -40,7 +40,7 @@ impl TargetPorts {
         ServiceName::new(self.namespace().unwrap_or_default(), self.name_any())
     }
 
-    /// Whether the endpoints of both have the same ports.
+    /// Reports whether the endpoints of both have the same ports.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.ports() == other.ports()
     }

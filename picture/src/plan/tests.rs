@@ -81,7 +81,7 @@ fn cluster(id: &str) -> Cluster {
     }
 }
 
-/// What an importer has of east's shop/web.
+/// Adds an import of east's shop/web.
 fn import_web(cluster: &mut Cluster) {
     let ports = json!([{"name": "http", "port": 80, "protocol": "TCP"}]);
     let spec = json!({"type": "ClusterSetIP", "ports": ports, "ips": ["10.9.0.7"], "ipFamilies": ["IPv4"]});

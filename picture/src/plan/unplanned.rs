@@ -14,7 +14,7 @@ pub enum Unplanned {
     /// The cluster of the change belongs to no ClusterSet, or could not be read.
     #[error("{context}: {why}")]
     Unread {
-        /// How commands name the cluster.
+        /// Context of the cluster.
         context: String,
         /// A sentence.
         why: String,

@@ -27,7 +27,7 @@ pub fn served(merged: &ServiceImportSpec, local: &[String], there: Option<&Servi
     kept
 }
 
-/// Whether a Service that is there can become one with these families: an API server changes neither whether it is headless nor
+/// Reports whether a Service that is there can become one with these families: an API server changes neither whether it is headless nor
 /// its first family. What somebody gave a selector has slices that nobody takes away with the selector, and what became a mere
 /// name has lost its address.
 pub fn can_become(there: &ServiceSpec, families: &[String], is_headless: bool) -> bool {

@@ -85,7 +85,7 @@ pub fn under_both_names(slice: &mut Slice, before: &[ServicePort], after: &[Serv
     slice.ports.extend(more);
 }
 
-/// Whether a port has another name than before.
+/// Reports whether a port has another name than before.
 pub fn are_renamed(before: &[ServicePort], after: &[ServicePort]) -> bool {
     before.iter().any(|was| after.iter().any(|now| is_same(was, now) && word(was) != word(now)))
 }

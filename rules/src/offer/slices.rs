@@ -49,7 +49,7 @@ pub(super) fn families(offer: &Offer<'_>) -> Vec<String> {
     family::said(offer.payload.service_spec.ip_families.as_deref().unwrap_or_default())
 }
 
-/// Whether the endpoints of a slice are reached on any port through the Service here.
+/// Reports whether the endpoints of a slice are reached on any port through the Service here.
 pub(super) fn has_port(offer: &Offer<'_>, source: &str, slice: &Slice) -> bool {
     let record = name::slice_export(offer.local.cluster, offer.local.name, source);
     !ports(offer, &record, slice).is_empty()

@@ -78,7 +78,7 @@ pub(super) fn present<'a>(service: Option<&'a Service>, name: &ServiceName) -> R
     }
 }
 
-/// Whether a Service of that kind can be exported from this cluster.
+/// Reports whether a Service of that kind can be exported from this cluster.
 pub(super) fn exportable(service: &Service, local: &Local<'_>) -> Result<(), Invalid> {
     let annotations = service.metadata.annotations.as_ref();
     if annotations.is_some_and(|annotations| annotations.contains_key(label::IMPORTED_SERVICE)) {
@@ -111,7 +111,7 @@ pub(super) fn exportable(service: &Service, local: &Local<'_>) -> Result<(), Inv
     Ok(())
 }
 
-/// Whether the leader would take it, and every importer's API server: the leader asks the same.
+/// Reports whether the leader would take it, and every importer's API server: the leader asks the same.
 pub(super) fn fits(payload: &ServicePayload) -> Result<(), Invalid> {
     payload.check().map_err(|unfit| Invalid::edit(unfit.reason(), unfit.to_string()))
 }

@@ -27,7 +27,7 @@ pub(super) struct Ready {
     exporters: Held,
 }
 
-/// Whether something holds at a place.
+/// Places at which something holds.
 #[derive(Default)]
 struct Held {
     now: BTreeSet<Place>,
@@ -123,7 +123,7 @@ mod tests {
         testkit::{by, write},
     };
 
-    /// What is written: at which second, where, of which kind, under which name, before and after.
+    /// A write: second, cluster, kind, name, object before and after.
     type Step<'a> = (u64, &'a str, &'a str, &'a str, Option<&'a Value>, Option<&'a Value>);
 
     fn check(ready: &mut Ready, author: &Author, (at, cluster, kind, name, before, after): Step<'_>) -> bool {

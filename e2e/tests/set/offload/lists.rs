@@ -1,4 +1,4 @@
-//! How much a member lists when everything has to be listed again: its turns in a crowd are planned for that.
+//! Number of lists of a member when everything has to be listed again: its turns in a crowd are planned for that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ const OF_HOST: &str = "own ShadowPod";
 /// The member in the leader's cluster.
 const BESIDE: &str = "freeport-member-leader";
 
-/// How often a member has listed each kind of the Common Area.
+/// Number of lists of a member, by kind of the Common Area.
 async fn lists(world: &World, member: &str) -> BTreeMap<String, f64> {
     let metrics = world.metrics(member).await.unwrap();
     let all = metrics.by_all("freeport_watch_lists_total", &["cluster", "kind"]);

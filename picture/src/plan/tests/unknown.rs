@@ -1,4 +1,4 @@
-//! What is not known is not taken for something that does not exist.
+//! An unknown object is not taken for one that does not exist.
 
 use super::*;
 

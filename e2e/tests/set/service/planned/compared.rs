@@ -14,7 +14,7 @@ use e2e::{
 };
 use picture::plan::{Address, Imported, Plan, Planned};
 
-/// What is not as planned, a sentence each.
+/// Differences from the plan, a sentence each.
 pub(super) async fn differences(world: &World, plan: &Plan) -> Vec<String> {
     let mut all = Vec::new();
     for planned in &plan.services {
@@ -112,7 +112,7 @@ fn has_metadata(want: &Imported, found: &ServiceImport) -> bool {
         && want.metadata.annotations.iter().all(|(key, value)| annotations.get(key) == Some(value))
 }
 
-/// Whether the addresses are as planned: which a new one is, nobody knows.
+/// Reports whether the addresses are as planned. A new address is not planned.
 fn is_address(want: &Imported, ips: &[String]) -> bool {
     match want.address {
         Address::Kept => want.spec.ips == ips,

@@ -8,7 +8,7 @@ use picture::plan::Change;
 use serde_json::{Value, json};
 use sim::random::Random;
 
-/// What one cluster has.
+/// Objects of one cluster.
 #[derive(Clone, Debug, Default)]
 struct Place {
     cluster: &'static str,
@@ -25,7 +25,7 @@ struct Place {
 pub(super) struct Drawn {
     pub(super) name: String,
     places: Vec<Place>,
-    /// What is applied.
+    /// The Service to apply.
     service: Option<Value>,
     export: Option<Value>,
     is_unexported: bool,
